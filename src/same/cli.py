@@ -1,0 +1,187 @@
+"""The command `same`. Heavy imports wait inside the verbs, so that help is instant."""
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from same import __version__
+from same.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="One graph encoder for many tasks (SAME: single-task adaptation for multi-task embeddings).",
+)
+data_app = typer.Typer(no_args_is_help=True, help="What sets of graphs are known; get them; look into them.")
+app.add_typer(data_app, name="data")
+
+DataOption = Annotated[
+    Path | None, typer.Option("--data", metavar="DIR", help="Where local sets lie; SAME_DATA by default.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def main() -> None:
+    """Runs the command; a user's mistake is one line and exit code 2."""
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("same").setLevel(logging.INFO)
+    try:
+        app()
+    except InputError as error:
+        typer.echo(f"same: {' '.join(str(error).split())}", err=True)
+        sys.exit(2)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"same {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only results and errors.")] = False,
+) -> None:
+    if quiet:
+        logging.getLogger("same").setLevel(logging.ERROR)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the picture.")] = Path("same-demo"),
+) -> None:
+    """Load the embedded set, say what is in it, and draw one picture of it."""
+    from same.graphs import planted
+    from same.graphs.check import check
+    from same.plots import draw_graphs
+
+    store = planted()
+    _print_checks([check(store)])
+    picture = out / "planted.png"
+    draw_graphs(store, picture)
+    typer.echo(f"picture: {picture}")
+
+
+@data_app.command("list")
+def data_list(data: DataOption = None, as_json: JsonOption = False) -> None:
+    """Sets that are known, and where those that are on this machine lie.
+
+    Example: same data list --data ~/sets
+    """
+    from same.graphs.sources import ALIASES, KNOWN, NAMES, find
+
+    rows: list[dict[str, Any]] = [{"name": "planted", "paper": False, "place": "built in"}]
+    short = {full: alias for alias, full in ALIASES.items()}
+    for name in sorted(NAMES, key=lambda name: (name not in KNOWN, name.lower())):
+        place = find(name, data)
+        alias = short.get(name)
+        rows.append(
+            {"name": name, "alias": alias, "paper": name in KNOWN, "place": None if place is None else str(place)}
+        )
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    for row in rows:
+        if row["paper"] or row["place"]:
+            called = f" (in the paper: {row['alias']})" if row.get("alias") else ""
+            where = row["place"] or "to be downloaded"
+            typer.echo(f"{row['name'] + called:<40} {where}")
+    others = [row["name"] for row in rows if not row["paper"] and not row["place"]]
+    _console().print("Also in the TU collection, among others:", ", ".join(others), style="dim", highlight=False)
+
+
+@data_app.command("check")
+def data_check(
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME|PATH]...", help="By default the paper's sets that are here.")
+    ] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Counts, degrees, class balance, oddities and possible tasks of sets of graphs.
+
+    Example: same data check ENZYMES ./my-graphs.zip
+    """
+    from same.graphs import load
+    from same.graphs.check import check
+    from same.graphs.sources import KNOWN, find
+
+    sources = sources or [name for name in KNOWN if find(name, data) is not None]
+    if not sources:
+        raise InputError("none of the paper's sets is here: name a set or a path, or `same data fetch ENZYMES`")
+    logging.getLogger("same").setLevel(logging.WARNING)  # Notes are part of the summary.
+    checks = [check(load(source, data)) for source in sources]
+    if as_json:
+        typer.echo(json.dumps(checks, indent=1))
+    else:
+        _print_checks(checks)
+    wrong = [entry["name"] for entry in checks if entry["as_known"] is False]
+    if wrong:
+        raise InputError(f"{', '.join(wrong)}: not the contents that the set of that name is known to have")
+
+
+@data_app.command("fetch")
+def data_fetch(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of the TU collection.")],
+    data: DataOption = None,
+) -> None:
+    """Get sets of the TU collection, unless they are here already.
+
+    Example: same data fetch ENZYMES DHFR
+    """
+    from same.graphs.sources import fetch
+
+    for name in names:
+        typer.echo(f"{name}: {'built in' if name == 'planted' else fetch(name, data)}")
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(soft_wrap=not sys.stdout.isatty())
+
+
+def _print_checks(checks: list[dict[str, Any]]) -> None:
+    """One column a set."""
+    from rich.table import Table
+
+    def spread(value: dict[str, float]) -> str:
+        return f"{value['mean']:g} ({value['min']}–{value['max']})"
+
+    def balance(value: dict[str, int] | None) -> str:
+        if value is None:
+            return "none"
+        parts = [f"{name}: {count}" for name, count in value.items()]
+        return ", ".join(parts[:12]) + (f", … ({len(parts)} classes)" if len(parts) > 12 else "")
+
+    rows = {
+        "graphs": lambda c: f"{c['graphs']:,}",
+        "nodes": lambda c: f"{c['nodes']:,}",
+        "edges (undirected)": lambda c: f"{c['edges']:,}",
+        "attributes": lambda c: str(c["attributes"]),
+        "nodes per graph": lambda c: spread(c["nodes_per_graph"]),
+        "degree": lambda c: spread(c["degree"]),
+        "isolated nodes": lambda c: f"{c['isolated_nodes']:,}",
+        "graph classes": lambda c: balance(c["graph_classes"]),
+        "node classes": lambda c: balance(c["node_classes"]),
+        "constant columns": lambda c: ", ".join(map(str, c["constant_columns"])) or "none",
+        "equal columns": lambda c: ", ".join(" = ".join(map(str, g)) for g in c["duplicate_columns"]) or "none",
+        "tasks": lambda c: ", ".join(c["tasks"]) or "none",
+        "as published": lambda c: {None: "unknown set", True: "yes", False: "NO"}[c["as_known"]],
+        "notes": lambda c: "; ".join(c["notes"]) or "none",
+    }
+    table = Table("", *(entry["name"] for entry in checks))
+    for label, show in rows.items():
+        table.add_row(label, *(show(entry) for entry in checks))
+    _console().print(table, highlight=False, markup=False)

@@ -1,0 +1,12 @@
+"""The one error a user's mistake raises."""
+
+
+class InputError(ValueError):
+    """Something a user gave is wrong; the message is one line that says what, where, and what to do.
+
+    The command line prints it and ends with exit code 2.
+
+    >>> raise InputError("ENZYMES_A.txt, line 3: 'x' is not a number")
+    Traceback (most recent call last):
+    same.errors.InputError: ENZYMES_A.txt, line 3: 'x' is not a number
+    """

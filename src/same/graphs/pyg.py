@@ -1,0 +1,128 @@
+"""From and to PyTorch Geometric's `Data`."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from same.errors import InputError
+from same.graphs.store import GraphStore
+
+Array = np.ndarray
+
+
+def from_pyg(graphs: Iterable[Any], *, name: str | None = None, node_labels: int | None = None) -> GraphStore:
+    """A store from PyG graphs: a `Dataset` or a list of `Data`.
+
+    `x` and `edge_index` are taken as they are, edges as undirected. `node_y` holds the nodes' classes or targets, `y`
+    the graphs'; a `y` with one entry a node, in a set where graphs have more than one node, is taken as the nodes'.
+
+    Args:
+        graphs: the graphs; all with the same columns.
+        name: what to call the set; the dataset's own name by default.
+        node_labels: how many of the last columns of `x` are node labels, one-hot. They become the nodes' classes and
+            are taken out of `x`. By default what a `TUDataset` says of itself, and 0 for anything else.
+
+    >>> import torch
+    >>> from torch_geometric.data import Data
+    >>> graph = Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([0]))
+    >>> from_pyg([graph, graph])
+    GraphStore('graphs', graphs=2, nodes=6, edges=4, attributes=2)
+    """
+    name = name or str(getattr(graphs, "name", "graphs"))
+    if node_labels is None:
+        node_labels = int(getattr(graphs, "num_node_labels", 0))
+    items = list(graphs)
+    if not items:
+        raise InputError(f"{name}: there are no graphs")
+    sizes = np.array([_num_nodes(name, i, item) for i, item in enumerate(items)])
+    starts = np.cumsum(sizes) - sizes
+
+    x = _joined(name, "x", items, sizes)
+    x = np.empty((int(sizes.sum()), 0), np.float32) if x is None else x.reshape(len(x), -1)
+    edges = [
+        np.empty((2, 0), np.int64) if item.get("edge_index") is None else _numpy(item.edge_index) for item in items
+    ]
+    for i, (e, size) in enumerate(zip(edges, sizes, strict=True)):
+        if e.ndim != 2 or len(e) != 2 or e.dtype.kind not in "iu" or (e.size and not 0 <= e.min() <= e.max() < size):
+            raise InputError(f"{name}: the edge_index of graph {i} is not [2, edges] of its nodes 0..{size - 1}")
+
+    node_y = _joined(name, "node_y", items, sizes)
+    graph_y = None
+    per_graph = [1 if item.get("y") is None else _rows(item.y) for item in items]
+    if node_y is None and sizes.max() > 1 and per_graph == sizes.tolist():
+        node_y = _joined(name, "y", items, sizes)
+    else:
+        graph_y = _joined(name, "y", items, np.ones(len(items), np.int64))
+    if node_labels:
+        if node_y is not None:
+            raise InputError(f"{name}: node labels come twice, as node_y and in the last {node_labels} columns of x")
+        x, node_y = _split_one_hot(name, x, node_labels)
+    edge_index = np.concatenate([e + start for e, start in zip(edges, starts, strict=True)], axis=1)
+    return GraphStore.build(name, x=x, sizes=sizes, edge_index=edge_index, graph_y=graph_y, node_y=node_y)
+
+
+def to_pyg(store: GraphStore) -> list[Any]:
+    """The graphs as PyG `Data`, with `x`, `edge_index` in both directions, `y` and `node_y`."""
+    from torch_geometric.data import Data
+
+    graphs = []
+    for i in range(store.num_graphs):
+        batch = store.cut([i])
+        data = Data(x=batch.x, edge_index=batch.edge_index)
+        if batch.graph_y is not None:
+            data.y = batch.graph_y
+        if batch.node_y is not None:
+            data.node_y = batch.node_y
+        graphs.append(data)
+    return graphs
+
+
+def _numpy(value: Any) -> Array:
+    return value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+
+
+def _rows(value: Any) -> int:
+    return 1 if np.ndim(_numpy(value)) == 0 else len(value)
+
+
+def _num_nodes(name: str, i: int, item: Any) -> int:
+    known = item.get("x") is not None or item.get("num_nodes") is not None or item.get("node_y") is not None
+    size = int(len(item.x) if item.get("x") is not None else item.num_nodes) if known else 0
+    if not size and item.get("edge_index") is not None and item.edge_index.numel():
+        size = int(item.edge_index.max()) + 1
+    if not size:
+        raise InputError(f"{name}: graph {i} has no nodes; leave it out")
+    return size
+
+
+def _joined(name: str, key: str, items: list[Any], counts: Array) -> Array | None:
+    """One attribute of all graphs, one after the other; either all graphs have it or none."""
+    values = [item.get(key) for item in items]
+    if all(value is None for value in values):
+        return None
+    arrays: list[Array] = []
+    for i, (value, count) in enumerate(zip(values, counts.tolist(), strict=True)):
+        if value is None:
+            raise InputError(f"{name}: graph {i} has no {key}, others have")
+        array = np.atleast_1d(_numpy(value))
+        if len(array) != count:
+            raise InputError(f"{name}: {key} of graph {i} has {len(array)} rows, expected {count}")
+        if array.shape[1:] != (arrays[0] if arrays else array).shape[1:]:
+            raise InputError(
+                f"{name}: {key} of graph {i} has the columns {array.shape[1:]}, others {arrays[0].shape[1:]}"
+            )
+        arrays.append(array)
+    joined = np.concatenate(arrays)
+    # [rows, 1] is a common way to write one label a row.
+    return joined[:, 0] if key != "x" and joined.ndim == 2 and joined.shape[1] == 1 else joined
+
+
+def _split_one_hot(name: str, x: Array, width: int) -> tuple[Array, Array]:
+    if x.shape[1] < width:
+        raise InputError(f"{name}: x has {x.shape[1]} columns, fewer than the {width} node labels")
+    one_hot = x[:, x.shape[1] - width :]
+    if not (((one_hot == 0) | (one_hot == 1)).all() and (one_hot.sum(axis=1) == 1).all()):
+        raise InputError(f"{name}: the last {width} columns of x are not one-hot node labels")
+    return x[:, : x.shape[1] - width], one_hot.argmax(axis=1)

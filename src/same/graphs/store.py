@@ -1,0 +1,450 @@
+"""A set of graphs as a few flat arrays, and the batches cut from it."""
+
+import json
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from same.errors import InputError
+from same.files import atomic
+
+if TYPE_CHECKING:
+    from same.graphs.inputs import Inputs
+
+Array = np.ndarray
+
+# torch says once per process that CSR tensors are in beta. Let it say so to nobody.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor([0, 0], [], [], (1, 1))
+
+_FORMAT = 1
+_HEADER = "store.json"
+
+
+def ranges(starts: Array, lengths: Array) -> Array:
+    """The integers start, start+1, …, start+length-1 of every pair, one after the other.
+
+    >>> ranges(np.array([5, 0]), np.array([2, 3]))
+    array([5, 6, 0, 1, 2])
+    """
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
+
+
+def pointers(lengths: Array) -> Array:
+    """Where each of a row of blocks starts, and where the last one ends: [0, l₀, l₀+l₁, …].
+
+    >>> pointers(np.array([2, 0, 3]))
+    array([0, 2, 2, 5])
+    """
+    ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ptr[1:])
+    return ptr
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBatch:
+    """Some graphs as one: block-diagonal, in tensors, ready for an encoder.
+
+    Attributes:
+        x: [n, d] what the encoder sees.
+        edges: [2, m] the edges that carry messages, each once.
+        node_ptr: [g+1] where each graph's nodes start.
+        edge_ptr: [g+1] where each graph's edges start.
+        graph_ids: [g] the graphs' places in the store.
+        graph_y: [g] or [g, t] classes (int64) or targets (float32) of the graphs, if they have any.
+        node_y: [n] or [n, t] the same for the nodes.
+    """
+
+    x: Tensor
+    edges: Tensor
+    node_ptr: Tensor
+    edge_ptr: Tensor
+    graph_ids: Tensor
+    graph_y: Tensor | None = None
+    node_y: Tensor | None = None
+    inputs: "Inputs | None" = None
+
+    @property
+    def num_graphs(self) -> int:
+        """How many graphs."""
+        return len(self.node_ptr) - 1
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes."""
+        return len(self.x)
+
+    @cached_property
+    def batch(self) -> Tensor:
+        """[n] the graph of each node, 0..g-1."""
+        return torch.repeat_interleave(torch.arange(self.num_graphs, device=self.x.device), self.node_ptr.diff())
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """[2, 2m] every edge in both directions, as PyG layers take it."""
+        return torch.cat([self.edges, self.edges.flip(0)], dim=1)
+
+    @cached_property
+    def adjacency(self) -> Tensor:
+        """[n, n] Â = D^-1/2 (A + I) D^-1/2 as a sparse CSR tensor, D the degrees of A + I."""
+        n = self.num_nodes
+        u, v = self.edges.cpu().numpy()
+        loops = np.arange(n)
+        rows, cols = np.concatenate([u, v, loops]), np.concatenate([v, u, loops])
+        order = np.argsort(rows * n + cols)
+        rows, cols = rows[order], cols[order]
+        degree = np.bincount(rows, minlength=n)
+        scale = 1.0 / np.sqrt(degree)
+        values = (scale[rows] * scale[cols]).astype(np.float64 if self.x.dtype == torch.float64 else np.float32)
+        return csr(pointers(degree), cols, values, n).to(self.x.device)
+
+    def drop_edges(self, drop: Tensor) -> "GraphBatch":
+        """The batch without some of its edges: they carry no messages and show in no structural input.
+
+        Args:
+            drop: [m] which edges go.
+        """
+        keep = ~drop
+        kept_before = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.cumsum(0)])
+        edges = self.edges[:, keep]
+        x = self.x if self.inputs is None else self.inputs.renew(self.x, edges)
+        return replace(self, x=x, edges=edges, edge_ptr=kept_before[self.edge_ptr])
+
+    def to(self, where: "torch.device | str | torch.dtype") -> "GraphBatch":
+        """The batch on another device, or with floating-point numbers of another type."""
+        moved: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if name in self.__dataclass_fields__ and isinstance(value, Tensor):
+                is_dtype = isinstance(where, torch.dtype)
+                moved[name] = value.to(where) if not is_dtype or value.is_floating_point() else value
+        return replace(self, **moved)
+
+
+def csr(crow: Array, col: Array, values: Array, n: int) -> Tensor:
+    """A square sparse CSR tensor from arrays that are known to be sound.
+
+    >>> csr(np.array([0, 1, 2]), np.array([1, 0]), np.array([2.0, 3.0]), 2).to_dense()
+    tensor([[0., 2.],
+            [3., 0.]], dtype=torch.float64)
+    """
+    return torch.sparse_csr_tensor(
+        torch.from_numpy(crow), torch.from_numpy(col), torch.from_numpy(values), (n, n), check_invariants=False
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class GraphStore:
+    """A set of undirected graphs as flat arrays, in memory or memory-mapped.
+
+    Attributes:
+        name: what the set is called.
+        x: [N, d] float32 node attributes, as the source had them; d may be 0.
+        node_ptr: [G+1] int64, graph g has the nodes node_ptr[g]..node_ptr[g+1]-1.
+        edges: [2, M] int32 each edge once, smaller node first, sorted; nodes are counted from 0 within their graph.
+        edge_ptr: [G+1] int64, the same for edges.
+        graph_y: [G] classes 0..k-1 (integers), [G] or [G, t] targets (floats), or None.
+        node_y: [N] or [N, t], the same for nodes.
+        graph_classes: the graph classes as the source called them.
+        node_classes: the node classes as the source called them.
+        notes: what was done to the source to make it fit, one sentence each.
+        inputs: what an encoder sees of a batch; without it, `x` as it is.
+
+    >>> store = GraphStore.build("pair", x=[[0.5], [1.5], [2.5]], sizes=[2, 1], edge_index=[[0, 1], [1, 0]])
+    >>> store
+    GraphStore('pair', graphs=2, nodes=3, edges=1, attributes=1)
+    >>> store.cut([1, 0]).x.flatten()
+    tensor([2.5000, 0.5000, 1.5000])
+    """
+
+    name: str
+    x: Array
+    node_ptr: Array
+    edges: Array
+    edge_ptr: Array
+    graph_y: Array | None = None
+    node_y: Array | None = None
+    graph_classes: tuple[str, ...] | None = None
+    node_classes: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+    inputs: "Inputs | None" = None
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        *,
+        x: Any,
+        sizes: Any,
+        edge_index: Any,
+        graph_y: Any = None,
+        node_y: Any = None,
+        graph_classes: Sequence[str] | None = None,
+        node_classes: Sequence[str] | None = None,
+        notes: Sequence[str] = (),
+    ) -> "GraphStore":
+        """A store from node attributes, graph sizes and edges, checked and brought to its normal form.
+
+        Args:
+            name: what the set is called.
+            x: [N, d] the attributes of all nodes, graph after graph.
+            sizes: [G] how many nodes each graph has.
+            edge_index: [2, E] the edges of all graphs, nodes counted through the whole set, in one or both directions.
+                Self-loops and repetitions are dropped, and the notes say so.
+            graph_y: classes 0..k-1 (integers) or targets (floats) of the graphs.
+            node_y: the same for the nodes.
+            graph_classes: what the graph classes are called; their numbers by default.
+            node_classes: what the node classes are called; their numbers by default.
+            notes: what to remember about the source.
+        """
+        sizes = np.asarray(sizes, dtype=np.int64).reshape(-1)
+        if not len(sizes):
+            raise InputError(f"{name}: there are no graphs")
+        if (sizes < 1).any():
+            raise InputError(f"{name}: graph {int(np.argmax(sizes < 1))} has no nodes; leave it out")
+        node_ptr = pointers(sizes)
+        n = int(node_ptr[-1])
+        x = np.ascontiguousarray(x, dtype=np.float32)
+        if x.ndim != 2 or len(x) != n:
+            raise InputError(f"{name}: x has the shape {x.shape}, but the graphs have {n} nodes: expected ({n}, d)")
+        if not np.isfinite(x).all():
+            row, column = np.argwhere(~np.isfinite(x))[0]
+            raise InputError(f"{name}: attribute {column} of node {row} is {x[row, column]}; attributes must be finite")
+        edges, edge_ptr, found = _canonical_edges(name, np.asarray(edge_index, dtype=np.int64), node_ptr)
+        graph_y, graph_classes = _labels(name, "graph", graph_y, graph_classes, len(sizes))
+        node_y, node_classes = _labels(name, "node", node_y, node_classes, n)
+        return cls(name, x, node_ptr, edges, edge_ptr, graph_y, node_y, graph_classes, node_classes, (*notes, *found))
+
+    def __repr__(self) -> str:
+        return (
+            f"GraphStore({self.name!r}, graphs={self.num_graphs}, nodes={self.num_nodes}, edges={self.num_edges}, "
+            f"attributes={self.x.shape[1]})"
+        )
+
+    def __len__(self) -> int:
+        return self.num_graphs
+
+    @property
+    def num_graphs(self) -> int:
+        """How many graphs."""
+        return len(self.node_ptr) - 1
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes in all graphs."""
+        return len(self.x)
+
+    @property
+    def num_edges(self) -> int:
+        """How many undirected edges in all graphs."""
+        return self.edges.shape[1]
+
+    @property
+    def num_features(self) -> int:
+        """How many columns an encoder sees."""
+        return self.x.shape[1] if self.inputs is None else self.inputs.num_features
+
+    def with_inputs(self, inputs: "Inputs") -> "GraphStore":
+        """The same graphs, whose batches show what `inputs` makes of them."""
+        return replace(self, inputs=inputs.for_store(self))
+
+    def cut(self, ids: Any) -> GraphBatch:
+        """The batch of the graphs with these ids, in this order.
+
+        Args:
+            ids: [g] places in the store, 0..G-1.
+        """
+        ids = np.asarray(ids, dtype=np.int64).reshape(-1)
+        if len(ids) and (ids.min() < 0 or ids.max() >= self.num_graphs):
+            raise InputError(f"{self.name}: there is no graph {ids[(ids < 0) | (ids >= self.num_graphs)][0]}")
+        first, sizes = self.node_ptr[ids], self.node_ptr[ids + 1] - self.node_ptr[ids]
+        nodes, node_ptr = ranges(first, sizes), pointers(sizes)
+        counts = self.edge_ptr[ids + 1] - self.edge_ptr[ids]
+        edges = self.edges[:, ranges(self.edge_ptr[ids], counts)] + np.repeat(node_ptr[:-1], counts)
+        x = self.x[nodes]
+        if self.inputs is not None:
+            x = self.inputs.columns(x, edges, nodes)
+        return GraphBatch(
+            x=torch.from_numpy(np.ascontiguousarray(x)),
+            edges=torch.from_numpy(edges),
+            node_ptr=torch.from_numpy(node_ptr),
+            edge_ptr=torch.from_numpy(pointers(counts)),
+            graph_ids=torch.from_numpy(ids),
+            graph_y=None if self.graph_y is None else _tensor(self.graph_y[ids]),
+            node_y=None if self.node_y is None else _tensor(self.node_y[nodes]),
+            inputs=self.inputs,
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the store to a folder that `GraphStore.open` maps into memory."""
+        GraphStore.write(folder, [self])
+
+    @staticmethod
+    def write(folder: str | Path, parts: "Iterable[GraphStore]") -> None:
+        """Writes many stores as one to a folder, one after the other, so that never all of them are in memory.
+
+        Args:
+            folder: where to; it must not exist yet, or be empty.
+            parts: stores of the same columns and classes.
+        """
+        folder = Path(folder)
+        with atomic(folder, folder=True) as temporary:
+            first: GraphStore | None = None
+            shapes: dict[str, list[int]] = {}
+            dtypes: dict[str, str] = {}
+            offset: dict[str, int] = {"node_ptr": 0, "edge_ptr": 0}
+            for part in parts:
+                arrays = _arrays(part)
+                if first is None:
+                    first = part
+                    shapes = {key: [0, *array.shape[1:]] for key, array in arrays.items()}
+                    dtypes = {key: array.dtype.str for key, array in arrays.items()}
+                elif (part.graph_classes, part.node_classes) != (first.graph_classes, first.node_classes):
+                    raise InputError(f"{folder}: the parts do not have the same classes")
+                if {k: (a.dtype.str, list(a.shape[1:])) for k, a in arrays.items()} != {
+                    k: (dtypes[k], shapes[k][1:]) for k in shapes
+                }:
+                    raise InputError(f"{folder}: the parts do not have the same arrays and columns")
+                for key, array in arrays.items():
+                    if key in offset:
+                        # Each part counts from 0: shift it, and leave out the first pointer, which the last part wrote.
+                        ends, array = array[-1], array[bool(shapes[key][0]) :] + offset[key]
+                        offset[key] += int(ends)
+                    with (temporary / f"{key}.bin").open("ab") as file:
+                        np.ascontiguousarray(array).tofile(file)
+                    shapes[key][0] += len(array)
+            if first is None:
+                raise InputError(f"{folder}: there are no graphs to write")
+            header = {
+                "format": _FORMAT,
+                "name": first.name,
+                "arrays": {key: {"dtype": dtypes[key], "shape": shapes[key]} for key in shapes},
+                "graph_classes": first.graph_classes,
+                "node_classes": first.node_classes,
+                "notes": first.notes,
+            }
+            (temporary / _HEADER).write_text(json.dumps(header, indent=1), encoding="utf-8")
+
+    @classmethod
+    def open(cls, folder: str | Path) -> "GraphStore":
+        """The store in a folder, its arrays memory-mapped: only what is cut is read."""
+        folder = Path(folder)
+        try:
+            header = json.loads((folder / _HEADER).read_text(encoding="utf-8"))
+            if header["format"] != _FORMAT:
+                raise InputError(f"{folder}: written in format {header['format']}, this version reads {_FORMAT}")
+            arrays = {key: _map(folder / f"{key}.bin", key, **header["arrays"][key]) for key in header["arrays"]}
+            return cls(
+                name=str(header["name"]),
+                x=arrays["x"],
+                node_ptr=arrays["node_ptr"],
+                edges=arrays["edges"].T,
+                edge_ptr=arrays["edge_ptr"],
+                graph_y=arrays.get("graph_y"),
+                node_y=arrays.get("node_y"),
+                graph_classes=_names(header["graph_classes"]),
+                node_classes=_names(header["node_classes"]),
+                notes=_names(header["notes"]) or (),
+            )
+        except FileNotFoundError as error:
+            raise InputError(f"{error.filename}: missing; {folder} is not a whole store") from error
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{folder / _HEADER}: not the header of a store ({error})") from error
+
+
+_DTYPES = {"x": "f4", "node_ptr": "i8", "edges": "i4", "edge_ptr": "i8", "graph_y": "i4 f4", "node_y": "i4 f4"}
+
+
+def _arrays(store: GraphStore) -> dict[str, Array]:
+    """The arrays as they lie on disk: everything grows along its first axis."""
+    arrays = {"x": store.x, "node_ptr": store.node_ptr, "edges": store.edges.T, "edge_ptr": store.edge_ptr}
+    if store.graph_y is not None:
+        arrays["graph_y"] = store.graph_y
+    if store.node_y is not None:
+        arrays["node_y"] = store.node_y
+    return arrays
+
+
+def _map(path: Path, key: str, *, dtype: str, shape: list[int]) -> Array:
+    if dtype.lstrip("<") not in _DTYPES[key].split():
+        raise InputError(f"{path}: holds {dtype}, expected {_DTYPES[key]}")
+    expected = math.prod(shape) * np.dtype(dtype).itemsize
+    if min(shape) < 0 or path.stat().st_size != expected:
+        raise InputError(f"{path}: has {path.stat().st_size} bytes, its header says {expected}; write the store again")
+    return np.memmap(path, dtype=dtype, mode="r", shape=tuple(shape)) if expected else np.empty(shape, dtype)
+
+
+def _names(values: list[str] | None) -> tuple[str, ...] | None:
+    return None if values is None else tuple(map(str, values))
+
+
+def _tensor(y: Array) -> Tensor:
+    return torch.from_numpy(y.astype(np.float32 if y.dtype.kind == "f" else np.int64))
+
+
+def _labels(
+    name: str, kind: str, y: Any, classes: Sequence[str] | None, n: int
+) -> tuple[Array | None, tuple[str, ...] | None]:
+    """Labels as int32 classes or float32 targets, with the names of the classes."""
+    if y is None:
+        return None, None
+    y = np.asarray(y)
+    if len(y) != n or y.ndim > 2:
+        raise InputError(f"{name}: {kind}_y has the shape {y.shape}, but there are {n} {kind}s")
+    if y.dtype.kind == "f":
+        if not np.isfinite(y).all():
+            raise InputError(f"{name}: the target of {kind} {np.argwhere(~np.isfinite(y))[0][0]} is not finite")
+        return y.astype(np.float32), None
+    if y.dtype.kind not in "iub" or y.ndim != 1 or y.min() < 0:
+        raise InputError(f"{name}: {kind}_y must be classes 0..k-1 (integers) or targets (floats), not {y.dtype}")
+    count = int(y.max()) + 1
+    classes = tuple(map(str, range(count))) if classes is None else tuple(classes)
+    if len(classes) < count:
+        raise InputError(f"{name}: {kind}_y has the class {count - 1}, but only {len(classes)} class names")
+    return y.astype(np.int32), classes
+
+
+def _canonical_edges(name: str, edge_index: Array, node_ptr: Array) -> tuple[Array, Array, list[str]]:
+    """Each edge once, smaller node first, sorted, counted within its graph; and what had to be done."""
+    n = int(node_ptr[-1])
+    edge_index = edge_index.reshape(2, -1)
+    outside = (edge_index < 0) | (edge_index >= n)
+    if outside.any():
+        raise InputError(f"{name}: an edge leads to node {edge_index[outside][0]}, but there are only {n} nodes")
+    graph = np.repeat(np.arange(len(node_ptr) - 1), np.diff(node_ptr))
+    source, target = edge_index
+    between = graph[source] != graph[target]
+    if between.any():
+        u, v = edge_index[:, np.argmax(between)]
+        raise InputError(f"{name}: an edge joins node {u} of graph {graph[u]} and node {v} of graph {graph[v]}")
+    notes = []
+    loops = source == target
+    if loops.any():
+        notes.append(f"{int(loops.sum())} self-loops were dropped")
+        source, target = source[~loops], target[~loops]
+    directed = np.unique(source * n + target)
+    if len(directed) < len(source):
+        notes.append(f"{len(source) - len(directed)} repeated edges were dropped")
+    source, target = directed // n, directed % n
+    keys = np.unique(np.minimum(source, target) * n + np.maximum(source, target))
+    one_way = 2 * len(keys) - len(directed)
+    if 0 < one_way < len(keys):
+        notes.append(f"{one_way} edges came in one direction only; all edges are taken as undirected")
+    low, high = keys // n, keys % n
+    edge_ptr = pointers(np.bincount(graph[low], minlength=len(node_ptr) - 1))
+    start = node_ptr[graph[low]]
+    # Stored edge after edge: cutting a graph touches one stretch of memory.
+    edges = np.stack([low - start, high - start], axis=1).astype(np.int32).T
+    return edges, edge_ptr, notes

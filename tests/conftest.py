@@ -1,0 +1,35 @@
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """No test sees or leaves anything in the user's cache, or the user's local sets unless it asks for them."""
+    monkeypatch.setenv("SAME_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.delenv("SAME_DATA", raising=False)
+
+
+def _real_sets() -> Path | None:
+    beside = Path(__file__).parents[2] / "shared" / "data" / "tu"
+    for folder in (os.environ.get("SAME_DATA"), beside):
+        if folder and (Path(folder) / "ENZYMES.zip").is_file():
+            return Path(folder)
+    return None
+
+
+REAL_SETS = _real_sets()
+
+
+@pytest.fixture
+def real_sets() -> Path:
+    """The folder with the four real sets; the test is skipped where they are not."""
+    if REAL_SETS is None:
+        if os.environ.get("SAME_REQUIRE_DATA"):
+            pytest.fail("SAME_REQUIRE_DATA is set, but the real sets are not there")
+        pytest.skip("the real sets are not there: put ENZYMES.zip, … into a folder and name it with SAME_DATA")
+    return REAL_SETS

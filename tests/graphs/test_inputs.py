@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+import torch
+
+from helpers import random_store
+from same.errors import InputError
+from same.graphs import inputs as inputs_module
+from same.graphs.inputs import DEGREE_WITHOUT_ATTRIBUTES, Inputs, walk_columns
+from same.graphs.store import GraphStore
+
+
+def test_standardise_is_fitted_on_the_given_graphs_only():
+    store = random_store(0, [5, 6, 7, 8])
+    fitted = Inputs.fit(store, np.array([0, 2]))
+    nodes = np.r_[0:5, 11:18]
+    np.testing.assert_allclose(fitted.mean, store.x[nodes].mean(0), atol=1e-6)
+    np.testing.assert_allclose(fitted.scale, store.x[nodes].std(0), atol=1e-6)
+    x = store.with_inputs(fitted).cut([0, 2]).x
+    torch.testing.assert_close(x.mean(0), torch.zeros(3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(x.std(0, correction=0), torch.ones(3))
+
+
+def test_constant_columns_become_zero():
+    store = GraphStore.build("flat", x=np.full((4, 2), [0.1, 1e6]), sizes=[4], edge_index=np.empty((2, 0)))
+    x = store.with_inputs(Inputs.fit(store, np.array([0]))).cut([0]).x
+    torch.testing.assert_close(x, torch.zeros(4, 2), atol=1e-3, rtol=0)
+
+
+def test_row_divides_by_the_sum_bounded_below_by_one():
+    store = GraphStore.build("rows", x=[[3.0, 1.0], [0.2, 0.2], [-5.0, 1.0]], sizes=[3], edge_index=np.empty((2, 0)))
+    x = store.with_inputs(Inputs.fit(store, np.array([0]), scaling="row")).cut([0]).x
+    torch.testing.assert_close(x, torch.tensor([[0.75, 0.25], [0.2, 0.2], [-5.0, 1.0]]))
+
+
+def test_none_leaves_the_attributes():
+    store = random_store(0, [5])
+    x = store.with_inputs(Inputs.fit(store, np.array([0]), scaling="none")).cut([0]).x
+    assert torch.equal(x, torch.from_numpy(store.x))
+
+
+@pytest.mark.parametrize("density", [0.0, 0.2, 1.0])
+def test_walk_equals_powers_of_the_dense_matrix(density):
+    batch = random_store(3, [9, 5, 1], density).cut([0, 1, 2])
+    a = np.zeros((15, 15))
+    a[tuple(batch.edges.numpy())] = 1
+    a += a.T
+    p = a / np.maximum(a.sum(1, keepdims=True), 1)
+    expected = np.stack([np.diag(np.linalg.matrix_power(p, k)) for k in range(2, 9)], axis=1)
+    np.testing.assert_allclose(walk_columns(batch.edges.numpy(), 15, 7), expected, atol=1e-6)
+
+
+def test_degree_is_capped_one_hot():
+    star = GraphStore.build("star", x=np.empty((5, 0)), sizes=[5], edge_index=[[0, 0, 0], [1, 2, 3]])
+    x = star.with_inputs(Inputs.fit(star, np.array([0]), degree=2)).cut([0]).x
+    assert x[:, 1:].tolist() == [[0, 0, 1], [0, 1, 0], [0, 1, 0], [0, 1, 0], [1, 0, 0]]
+
+
+def test_sets_without_attributes_show_a_constant_and_the_degree():
+    store = random_store(0, [5, 6], columns=0)
+    inputs = Inputs.fit(store, np.array([0]))
+    x = store.with_inputs(inputs).cut([1]).x
+    assert x.shape[1] == inputs.num_features == 1 + DEGREE_WITHOUT_ATTRIBUTES + 1
+    assert (x[:, 0] == 1).all()
+    assert (x[:, 1:].sum(1) == 1).all()
+
+
+def test_cached_and_uncached_columns_agree(monkeypatch):
+    store = random_store(5, [9, 3, 12, 1])
+    inputs = Inputs.fit(store, np.arange(4), degree=3, walk=5)
+    cached = store.with_inputs(inputs)
+    assert cached.inputs.cache is not None
+    monkeypatch.setattr(inputs_module, "_CACHE_BYTES", 0)
+    uncached = store.with_inputs(inputs)
+    assert uncached.inputs.cache is None
+    torch.testing.assert_close(cached.cut([2, 0]).x, uncached.cut([2, 0]).x)
+
+
+def test_refusals():
+    store = random_store(0, [5])
+    with pytest.raises(InputError, match="scaling: 'magic' is not one of standardise, row, none"):
+        Inputs.fit(store, np.array([0]), scaling="magic")
+    with pytest.raises(InputError, match="degree and walk"):
+        Inputs.fit(store, np.array([0]), walk=-1)
+    with pytest.raises(InputError, match="have 4 attributes, the inputs were fitted on 3"):
+        random_store(0, [5], columns=4).with_inputs(Inputs.fit(store, np.array([0])))

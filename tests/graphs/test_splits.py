@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from same.errors import InputError
+from same.graphs import load, split
+from same.graphs.splits import PARTS, rare_classes
+from same.graphs.store import GraphStore
+
+
+def labelled(counts: list[int]) -> GraphStore:
+    y = np.repeat(np.arange(len(counts)), counts)
+    return GraphStore.build(
+        "labelled",
+        x=np.zeros((len(y), 1)),
+        sizes=np.ones(len(y)),
+        edge_index=np.empty((2, 0)),
+        graph_y=y,
+        graph_classes=[f"c{c}" for c in range(len(counts))],
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    counts=st.lists(st.integers(0, 60), min_size=1, max_size=6).filter(lambda c: sum(c) >= 10), seed=st.integers(0, 99)
+)
+def test_shares_are_within_one_graph_of_70_10_20_in_every_class(counts, seed):
+    store = labelled(counts)
+    tested = np.zeros(store.num_graphs, int)
+    for k in range(PARTS):
+        s = split(store, k, seed)
+        assert sorted(np.concatenate([s.train, s.validation, s.test])) == list(range(store.num_graphs))
+        tested[s.test] += 1
+        for c, count in enumerate(counts):
+            for ids, share in ((s.train, 0.7), (s.validation, 0.1), (s.test, 0.2)):
+                assert abs((store.graph_y[ids] == c).sum() - share * count) <= 1 + 1e-9
+    assert (tested == 2).all()
+
+
+def test_the_ids_of_a_small_case_are_written_down():
+    """On every platform and with every numpy: these were computed once and must not change."""
+    s = split(labelled([12, 9]), 3, seed=7)
+    assert s.test.tolist() == [3, 8, 10, 17, 18]
+    assert s.validation.tolist() == [7, 20]
+
+
+def test_seeds_differ_and_repeat():
+    store = labelled([50, 50])
+    assert (split(store, 0, seed=1).test == split(store, 0, seed=1).test).all()
+    assert not np.array_equal(split(store, 0, seed=1).test, split(store, 0, seed=2).test)
+
+
+def test_without_classes_graphs_are_dealt_all_the_same():
+    y = np.linspace(0, 1, 40, dtype=np.float32)
+    store = GraphStore.build("r", x=np.zeros((40, 1)), sizes=np.ones(40), edge_index=np.empty((2, 0)), graph_y=y)
+    s = split(store, 9)
+    assert (len(s.train), len(s.validation), len(s.test)) == (28, 4, 8)
+
+
+def test_refusals_and_rare_classes():
+    with pytest.raises(InputError, match="9 graphs; ten splits need at least 10"):
+        split(labelled([9]), 0)
+    with pytest.raises(InputError, match=r"split: 10 is not one of 0\.\.9"):
+        split(labelled([20]), 10)
+    assert rare_classes(labelled([20, 4])) == ["c1 (4)"]
+
+
+@pytest.mark.parametrize("name", ["ENZYMES", "PROTEINS", "DHFR", "COX2"])
+def test_real_sets_split_in_proportion(real_sets, name):
+    store = load(name, real_sets)
+    for k in range(PARTS):
+        s = split(store, k)
+        for ids, share in ((s.train, 0.7), (s.validation, 0.1), (s.test, 0.2)):
+            found = np.bincount(store.graph_y[ids])
+            assert (np.abs(found - share * np.bincount(store.graph_y)) <= 1 + 1e-9).all()

@@ -1,0 +1,111 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from helpers import write_tu
+from same import __version__
+from same.cli import app
+
+COMMAND = Path(sys.executable).with_name("same")
+
+
+def same(*arguments, **environment):
+    """The installed command, as a user runs it."""
+    run = subprocess.run(
+        [COMMAND, *map(str, arguments)], capture_output=True, text=True, env={**os.environ, **environment}, check=False
+    )
+    return run.returncode, run.stdout, run.stderr
+
+
+def test_help_is_light():
+    code = "import sys, typer, same.cli; typer.main.get_command(same.cli.app); print(sorted(sys.modules))"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    for heavy in ("'torch'", "'numpy'", "'scipy'", "'matplotlib'", "'torch_geometric'"):
+        assert heavy not in modules
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    assert "data" in result.output
+
+
+def test_version():
+    assert CliRunner().invoke(app, ["--version"]).output == f"same {__version__}\n"
+
+
+def test_a_users_mistake_is_one_line_and_exit_code_2(tmp_path):
+    folder = write_tu(tmp_path / "TOY", node_attributes="1\nnan\n" + "1\n" * 5)
+    code, out, err = same("data", "check", folder)
+    assert code == 2
+    assert out == ""
+    assert err == "same: TOY_node_attributes.txt, line 2: nan is not a finite number\n"
+
+
+def test_an_unknown_option_is_exit_code_2():
+    code, _, err = same("data", "check", "--colour")
+    assert code == 2
+    assert "--colour" in err
+    assert "Traceback" not in err
+
+
+def test_check_as_table_and_json(tmp_path):
+    folder = write_tu(tmp_path / "TOY", edge_labels="1\n" * 10)
+    code, out, _ = same("data", "check", folder)
+    assert code == 0
+    assert "edge labels are there and were not used" in " ".join(out.replace("│", " ").split())
+    code, out, err = same("data", "check", folder, "planted", "--json")
+    toy, planted = json.loads(out)
+    assert (code, err) == (0, "")
+    assert toy["graph_classes"] == {"-1": 1, "1": 1}
+    assert toy["node_classes"] == {"6": 3, "8": 3, "35": 1}
+    assert toy["isolated_nodes"] == 1
+    assert toy["tasks"] == ["gc", "nc", "lp"]
+    assert planted["graphs"] == 300
+
+
+def test_check_of_the_four_real_sets(real_sets):
+    code, out, _ = same("data", "check", "--json", SAME_DATA=str(real_sets))
+    found = {entry["name"]: entry for entry in json.loads(out)}
+    assert code == 0
+    assert {name: (e["graphs"], e["nodes"], 2 * e["edges"], e["attributes"]) for name, e in found.items()} == {
+        "ENZYMES": (600, 19_580, 74_564, 18),
+        "PROTEINS_full": (1_113, 43_471, 162_088, 29),
+        "DHFR": (756, 32_075, 67_352, 3),
+        "COX2": (467, 19_252, 40_578, 3),
+    }
+    assert found["ENZYMES"]["duplicate_columns"] == [[8, 17]]
+    assert found["PROTEINS_full"]["duplicate_columns"] == [[11, 20]]
+    assert [found[n]["isolated_nodes"] for n in ("ENZYMES", "PROTEINS_full")] == [106, 5]
+    assert all(entry["as_known"] for entry in found.values())
+
+
+def test_check_without_anything_to_check():
+    code, _, err = same("data", "check")
+    assert code == 2
+    assert "none of the paper's sets is here" in err
+
+
+def test_list_and_fetch(tmp_path):
+    write_tu(tmp_path / "MUTAG", name="MUTAG")
+    rows = {row["name"]: row for row in json.loads(same("data", "list", "--data", tmp_path, "--json")[1])}
+    assert rows["MUTAG"]["place"] == str(tmp_path / "MUTAG")
+    assert rows["PROTEINS_full"]["alias"] == "PROTEINS"
+    assert rows["ENZYMES"]["place"] is None
+    assert same("data", "fetch", "MUTAG", "--data", tmp_path)[:2] == (0, f"MUTAG: {tmp_path / 'MUTAG'}\n")
+
+
+def test_demo(tmp_path):
+    code, out, err = same("demo", "--out", tmp_path / "demo")
+    assert (code, err) == (0, "")
+    assert "300" in out
+    assert (tmp_path / "demo" / "planted.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_into_a_place_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = same("demo", "--out", tmp_path / "file")
+    assert code == 2
+    assert "cannot be written" in err
+    assert "Traceback" not in err

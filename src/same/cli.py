@@ -2,13 +2,17 @@
 
 import json
 import logging
+import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from same import __version__
+from same.config import METHODS, make_config, parse_setting, read_config
 from same.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,8 +66,8 @@ def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the picture.")] = Path("same-demo"),
 ) -> None:
     """Load the embedded set, say what is in it, and draw one picture of it."""
+    from same.check import check
     from same.graphs import planted
-    from same.graphs.check import check
     from same.plots import draw_graphs
 
     store = planted()
@@ -71,6 +75,82 @@ def demo(
     picture = out / "planted.png"
     draw_graphs(store, picture)
     typer.echo(f"picture: {picture}")
+
+
+@app.command(epilog="Methods: " + "; ".join(f"{name} {what}" for name, what in METHODS.items()) + ".")
+def train(
+    dataset: Annotated[str | None, typer.Argument(help="Name, folder or zip of a set, or `planted`.")] = None,
+    method: Annotated[str | None, typer.Option("--method", "-m", help="One of " + ", ".join(METHODS) + ".")] = None,
+    tasks: Annotated[str | None, typer.Option("--tasks", "-t", help="For example gc,nc,lp.")] = None,
+    split: Annotated[int | None, typer.Option(help="Which of the ten splits, 0 to 9.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of everything random.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The run's folder; runs/HASH by default.")] = None,
+    config_file: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="TOML or JSON; flags win over it.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any key of the configuration.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    threads: Annotated[int, typer.Option(min=1, help="More than one seldom pays for graphs of this size.")] = 1,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train one encoder; go on with a run that was interrupted.
+
+    Example: same train ENZYMES -m esame -t gc,nc,lp --split 0 --out runs/first
+    """
+    values = {} if config_file is None else read_config(config_file)
+    values |= dict(map(parse_setting, settings or []))
+    flags = {"dataset": dataset, "method": method, "tasks": tasks, "split": split, "seed": seed}
+    config = make_config(values | {name: value for name, value in flags.items() if value is not None})
+
+    import torch
+
+    from same.progress import Progress
+    from same.runs import RESULT, run
+    from same.training import InterruptedTraining
+
+    torch.set_num_threads(threads)
+    folder = out or Path("runs") / config.key
+    known = (folder / RESULT).is_file()
+    log = logging.getLogger("same")
+    log.info("%s: %s", folder, json.dumps(config.model_dump(mode="json", exclude_defaults=True)))
+    with _stop_signals() as stop, Progress(quiet=log.level > logging.INFO) as progress:
+        try:
+            result = run(config, folder, data=data, device=device, report=progress, stop=stop)
+        except InterruptedTraining:
+            log.warning("stopped and saved; the same command goes on from here")
+            raise typer.Exit(130) from None
+    if as_json:
+        typer.echo(json.dumps(result, indent=1))
+        return
+    best = result["best"]
+    again = " (it was done already)" if known else ""
+    typer.echo(
+        f"{folder}: done{again}, best validation at epoch {best['epoch']} (step {best['step']} of {result['steps']}), "
+        f"{result['seconds']:.0f} s, {result['cpu_seconds']:.0f} s of CPU"
+    )
+    for task, row in best["tasks"].items():
+        moves = (f"{what} {result['untrained'][task][what]:.4f} → {row[what]:.4f}" for what in ("loss", "score"))
+        typer.echo(f"{task}: validation {', '.join(moves)}")
+
+
+@contextmanager
+def _stop_signals() -> "Iterator[Callable[[], bool]]":
+    """A function that says whether SIGINT or SIGTERM has come; a second one ends the process as usual."""
+    came = []
+
+    def note(number: int, frame: object) -> None:
+        came.append(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @data_app.command("list")
@@ -113,8 +193,8 @@ def data_check(
 
     Example: same data check ENZYMES ./my-graphs.zip
     """
+    from same.check import check
     from same.graphs import load
-    from same.graphs.check import check
     from same.graphs.sources import KNOWN, find
 
     sources = sources or [name for name in KNOWN if find(name, data) is not None]

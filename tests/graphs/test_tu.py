@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from helpers import TOY, write_tu, zip_tu
+from same.check import check
 from same.errors import InputError
-from same.graphs.check import check
 from same.graphs.tu import read_tu
 
 
@@ -43,7 +43,7 @@ def test_variants_of_the_collection(tmp_path):
 
     targets = read_tu(write_tu(tmp_path / "b", graph_labels=None, graph_attributes="0.5, 1\n-1.5, 2\n"))
     assert targets.graph_y.tolist() == [[0.5, 1.0], [-1.5, 2.0]]
-    assert check(targets)["tasks"] == ["graph_regression", "nc", "lp"]
+    assert check(targets)["tasks"] == ["nc", "lp", "graph_regression"]
     assert read_tu(write_tu(tmp_path / "c", graph_labels="0.5\n1.5\n")).graph_y.tolist() == [0.5, 1.5]
     assert read_tu(write_tu(tmp_path / "d", graph_labels="1.0\n3.0\n")).graph_classes == ("1", "3")
 

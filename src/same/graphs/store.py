@@ -109,6 +109,35 @@ class GraphBatch:
         values = (scale[rows] * scale[cols]).astype(np.float64 if self.x.dtype == torch.float64 else np.float32)
         return csr(pointers(degree), cols, values, n).to(self.x.device)
 
+    @cached_property
+    def smoothed(self) -> Tensor:
+        """[n, d] Â x, the part of a first graph convolution that depends on no parameter."""
+        return self.adjacency @ self.x
+
+    def mean(self, h: Tensor) -> Tensor:
+        """[g, w] the mean of the rows of `h` over the nodes of each graph."""
+        total = h.new_zeros(self.num_graphs, h.shape[1]).index_add(0, self.batch, h)
+        return total / self.node_ptr.diff()[:, None]
+
+    @staticmethod
+    def concat(batches: "Sequence[GraphBatch]") -> "tuple[GraphBatch, list[int]]":
+        """Many batches as one, and how many nodes each has, to split what an encoder makes of them."""
+        sizes = [batch.num_nodes for batch in batches]
+        nodes, edges = pointers(np.array(sizes)), pointers(np.array([batch.edges.shape[1] for batch in batches]))
+        ends = [batch.node_ptr[1:] + start for batch, start in zip(batches, nodes.tolist(), strict=False)]
+        edge_ends = [batch.edge_ptr[1:] + start for batch, start in zip(batches, edges.tolist(), strict=False)]
+        return (
+            GraphBatch(
+                x=torch.cat([batch.x for batch in batches]),
+                edges=torch.cat([batch.edges + s for batch, s in zip(batches, nodes.tolist(), strict=False)], dim=1),
+                node_ptr=torch.cat([batches[0].node_ptr[:1], *ends]),
+                edge_ptr=torch.cat([batches[0].edge_ptr[:1], *edge_ends]),
+                graph_ids=torch.cat([batch.graph_ids for batch in batches]),
+                inputs=batches[0].inputs,
+            ),
+            sizes,
+        )
+
     def drop_edges(self, drop: Tensor) -> "GraphBatch":
         """The batch without some of its edges: they carry no messages and show in no structural input.
 
@@ -126,9 +155,17 @@ class GraphBatch:
         moved: dict[str, Any] = {}
         for name, value in vars(self).items():
             if name in self.__dataclass_fields__ and isinstance(value, Tensor):
-                is_dtype = isinstance(where, torch.dtype)
-                moved[name] = value.to(where) if not is_dtype or value.is_floating_point() else value
+                moved[name] = move_tensor(value, where)
         return replace(self, **moved)
+
+
+def move_tensor(value: Tensor, where: "torch.device | str | torch.dtype") -> Tensor:
+    """A tensor on another device, or, if it holds floating-point numbers, of another type.
+
+    >>> move_tensor(torch.tensor([1]), torch.float64).dtype
+    torch.int64
+    """
+    return value if isinstance(where, torch.dtype) and not value.is_floating_point() else value.to(where)
 
 
 def csr(crow: Array, col: Array, values: Array, n: int) -> Tensor:

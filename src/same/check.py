@@ -8,6 +8,7 @@ import numpy as np
 from same.graphs.sources import KNOWN, Contents
 from same.graphs.splits import PARTS, rare_classes
 from same.graphs.store import GraphStore
+from same.tasks import TASKS
 
 
 def check(store: GraphStore) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def check(store: GraphStore) -> dict[str, Any]:
         "node_classes": _balance(store.node_y, store.node_classes),
         "constant_columns": np.flatnonzero((store.x == store.x[:1]).all(axis=0)).tolist(),
         "duplicate_columns": _duplicate_columns(store.x),
-        "tasks": _tasks(store),
+        "tasks": [name for name, task in TASKS.items() if not task.missing(store)],
         "as_known": None if known is None else Contents.of(store) == known,
         "notes": [*store.notes, *_advice(store)],
     }
@@ -58,16 +59,6 @@ def _duplicate_columns(x: np.ndarray) -> list[list[int]]:
     for column in range(x.shape[1]):
         groups[x[:, column].tobytes()].append(column)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def _tasks(store: GraphStore) -> list[str]:
-    tasks = []
-    for task, y, classes in (("g", store.graph_y, store.graph_classes), ("n", store.node_y, store.node_classes)):
-        if classes is not None and len(classes) > 1:
-            tasks.append(f"{task}c")
-        elif y is not None and classes is None:
-            tasks.append({"g": "graph_regression", "n": "node_regression"}[task])
-    return [*tasks, *(["lp"] if store.num_edges else [])]
 
 
 def _advice(store: GraphStore) -> list[str]:

@@ -1,0 +1,119 @@
+"""SAME: learn parameters that a step of gradient descent makes good at each task alone (Algorithm 1)."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from same.methods.adapt import Params, adapt, test
+from same.tasks.task import Task
+
+Adapt = Callable[[nn.Module, Task, Any], Params]
+
+
+def outer_losses(model: nn.Module, episode: Iterable[Any], adapt: Adapt) -> dict[str, Tensor]:
+    """One episode of Algorithm 1: adapt to each task alone, and test the adapted parameters on that task's target set.
+
+    The meta-objective is the weighted sum of these losses over the tasks.
+
+    Args:
+        model: f_θ, called as `model(task.name, examples)`.
+        episode: (task, support, target) for each task.
+        adapt: ADAPT, from (model, task, support) to θ′.
+
+    Returns:
+        L(f_θ′(t), T(t)) by the name of the task t, as a function of θ.
+    """
+    losses = {}
+    for task, support, target in episode:
+        adapted = adapt(model, task, support)  # θ′(t)
+        losses[task.name] = test(model, adapted, task, target)
+    return losses
+
+
+def embed(encoder: nn.Module, episode: Any) -> list[Any]:
+    """The episode with all its embeddings known: everything there is to encode is encoded once."""
+    if episode.joined is None:
+        rows = [encoder(inputs) for inputs in episode.inputs]
+    else:
+        joined, sizes = episode.joined
+        rows = encoder(joined).split(sizes)
+    known = {id(inputs): h for inputs, h in zip(episode.inputs, rows, strict=True)}
+    return [
+        (task, *(replace(examples, embeddings=known[id(examples.inputs)]) for examples in (support, target)))
+        for task, support, target in episode
+    ]
+
+
+@dataclass(frozen=True)
+class SAME:
+    """iSAME and eSAME.
+
+    Args:
+        adapt_encoder: iSAME adapts encoder and head to a task, as MAML does; eSAME only the head, as ANIL does, so that
+            all graphs of an episode are encoded once, and the encoder learns from the outer loop alone.
+        inner_lr: α.
+        inner_steps: how many steps of gradient descent ADAPT takes.
+        first_order: whether to leave out the second derivatives.
+    """
+
+    adapt_encoder: bool
+    inner_lr: float = 0.1
+    inner_steps: int = 1
+    first_order: bool = False
+
+    def losses(self, model: nn.Module, episode: Any) -> dict[str, Tensor]:
+        """The outer losses of an episode, by task."""
+        return outer_losses(model, self._prepared(model, episode), self._adapt(model, self.first_order))
+
+    def evaluate(self, model: nn.Module, episode: Any) -> dict[str, tuple[float, float]]:
+        """Loss and score on the target set after adapting to the support set, by task; θ is not touched."""
+        results = {}
+        with torch.no_grad():
+            for task, support, target in self._prepared(model, episode):
+                adapted = self._adapt(model, first_order=True)(model, task, support)
+                output = functional_call(model, adapted, (task.name, target))
+                results[task.name] = (float(task.loss(output, target)), task.score(output, target))
+        return results
+
+    def _prepared(self, model: Any, episode: Any) -> Any:
+        return episode if self.adapt_encoder else embed(model.encoder, episode)
+
+    def _adapt(self, model: nn.Module, first_order: bool) -> Adapt:
+        lr = inner_rates(model) or self.inner_lr
+
+        def adapt_to(model: nn.Module, task: Task, support: Any) -> Params:
+            kinds = ("encoder.", f"heads.{task.name}.") if self.adapt_encoder else (f"heads.{task.name}.",)
+            return adapt(
+                model,
+                task,
+                support,
+                lr=lr,
+                steps=self.inner_steps,
+                adapts=lambda name: name.startswith(kinds),
+                first_order=first_order,
+            )
+
+        return adapt_to
+
+
+isame = partial(SAME, adapt_encoder=True)
+esame = partial(SAME, adapt_encoder=False)
+
+
+def learn_inner_rates(model: nn.Module, inner_lr: float) -> None:
+    """Gives each number of a model's encoder and heads an inner rate of its own, learned in the outer loop."""
+    rates = {
+        name.replace(".", "/"): nn.Parameter(torch.full_like(value, inner_lr))
+        for name, value in model.named_parameters()
+    }
+    model.inner_rates = nn.ParameterDict(rates)
+
+
+def inner_rates(model: nn.Module) -> dict[str, Tensor]:
+    """The learned inner rates of a model by the names of its parameters; empty where there are none."""
+    return {name.replace("/", "."): rate for name, rate in getattr(model, "inner_rates", {}).items()}

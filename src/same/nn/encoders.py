@@ -1,0 +1,141 @@
+"""Encoders: from a batch of graphs to node embeddings."""
+
+from collections.abc import Callable
+from typing import Any, Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from same.errors import InputError
+from same.graphs.store import GraphBatch
+from same.nn.sparse import propagate
+
+Kind = Literal["gcn", "gin", "gat", "sage", "cheb"]
+
+
+class GCNLayer(nn.Module):
+    """A graph convolution (Kipf & Welling, 2017): H′ = Â H W + b.
+
+    Args:
+        columns: the width of H.
+        width: the width of H′.
+    """
+
+    def __init__(self, columns: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(columns, width)))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, batch: GraphBatch, h: Tensor) -> Tensor:
+        """[n, width] from [n, columns]."""
+        if h is batch.x:
+            return torch.addmm(self.bias, batch.smoothed, self.weight)
+        if self.weight.shape[0] < self.weight.shape[1]:
+            return torch.addmm(self.bias, propagate(batch.adjacency, h), self.weight)
+        return propagate(batch.adjacency, h @ self.weight) + self.bias
+
+
+class PyGLayer(nn.Module):
+    """Any layer that PyG users write as `layer(x, edge_index)`."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, batch: GraphBatch, h: Tensor) -> Tensor:
+        """[n, width] from [n, columns]."""
+        return self.layer(h, batch.edge_index)
+
+
+class Encoder(nn.Module):
+    """Message-passing layers with ReLU, residual connections where the widths agree, and optional unit norm.
+
+    H⁽ˡ⁺¹⁾ = norm(dropout(ReLU(layer(H⁽ˡ⁾))) + H⁽ˡ⁾), as in the paper's Appendix C.
+
+    Args:
+        columns: how many columns a batch's `x` has.
+        kind: `gcn`, or PyG's layer of the name `gin`, `gat`, `sage` or `cheb`.
+        layers: how many.
+        width: of every layer, and of the embeddings.
+        residual: whether to add a layer's input to its output.
+        unit_norm: whether to scale each node's row to length 1 after every layer.
+        dropout: the share of numbers that are set to 0 in training.
+
+    >>> from same.graphs import planted
+    >>> Encoder(24, width=8)(planted(10).cut([0, 1])).shape[1]
+    8
+    """
+
+    def __init__(
+        self,
+        columns: int,
+        *,
+        kind: Kind = "gcn",
+        layers: int = 3,
+        width: int = 256,
+        residual: bool = True,
+        unit_norm: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        make = _layer(kind)
+        self.layers = nn.ModuleList(make(columns if i == 0 else width, width) for i in range(layers))
+        self.width, self.residual, self.unit_norm, self.dropout = width, residual, unit_norm, dropout
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """[n, width] the embeddings of the nodes of a batch."""
+        h = batch.x
+        for layer in self.layers:
+            z = F.relu(layer(batch, h))
+            if self.dropout:
+                z = F.dropout(z, self.dropout, self.training)
+            h = z + h if self.residual and z.shape == h.shape else z
+            if self.unit_norm:
+                # Smooth at 0, where the derivatives of a plain norm are not numbers.
+                h = h * torch.rsqrt(h.square().sum(dim=1, keepdim=True) + 1e-12)
+        return h
+
+
+class PyGEncoder(nn.Module):
+    """Any PyG module, called as `module(x, edge_index)`, as an encoder.
+
+    Args:
+        module: gives a row for each node.
+        width: how long the rows are.
+
+    >>> from same.graphs import planted
+    >>> from torch_geometric.nn import GraphConv
+    >>> PyGEncoder(GraphConv(24, 8), width=8)(planted(10).cut([0])).shape[1]
+    8
+    """
+
+    def __init__(self, module: nn.Module, width: int) -> None:
+        super().__init__()
+        self.module, self.width = module, width
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        """[n, width] the embeddings of the nodes of a batch."""
+        h = self.module(batch.x, batch.edge_index)
+        if h.shape != (batch.num_nodes, self.width):
+            raise InputError(f"the encoder gave {tuple(h.shape)}, expected ({batch.num_nodes}, {self.width})")
+        return h
+
+
+def _layer(kind: Kind) -> Callable[[int, int], nn.Module]:
+    if kind == "gcn":
+        return GCNLayer
+    if kind not in get_args(Kind):
+        raise InputError(f"encoder: {kind!r} is not one of {', '.join(get_args(Kind))}")
+    from torch_geometric import nn as pyg
+
+    def gin(columns: int, width: int) -> nn.Module:
+        return pyg.GINConv(nn.Sequential(nn.Linear(columns, width), nn.ReLU(), nn.Linear(width, width)))
+
+    layers: dict[str, Callable[[int, int], Any]] = {
+        "gin": gin,
+        "gat": pyg.GATConv,
+        "sage": pyg.SAGEConv,
+        "cheb": lambda columns, width: pyg.ChebConv(columns, width, K=3),
+    }
+    return lambda columns, width: PyGLayer(layers[kind](columns, width))

@@ -1,0 +1,25 @@
+"""One encoder and a head for each task."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class Model(nn.Module):
+    """f_θ: an encoder θ_GCN shared by all tasks, and a head for each of them.
+
+    Args:
+        encoder: from the inputs of examples to rows of embeddings.
+        heads: by the name of the task, from (embeddings, examples) to the task's outputs.
+    """
+
+    def __init__(self, encoder: nn.Module, heads: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.heads = nn.ModuleDict(heads)
+
+    def forward(self, task: str, examples: Any) -> Tensor:
+        """The outputs of one task for some examples, whose embeddings may be known already."""
+        h = self.encoder(examples.inputs) if examples.embeddings is None else examples.embeddings
+        return self.heads[task](h, examples)

@@ -1,0 +1,64 @@
+"""How a training goes: a live table on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+
+class Progress:
+    """Shows the losses and scores of each task while a training runs; call it as the loop's `report`.
+
+    Args:
+        quiet: whether to show nothing.
+    """
+
+    def __init__(self, quiet: bool = False) -> None:
+        console = Console(stderr=True)
+        self.quiet = quiet
+        self.live = Live(console=console, refresh_per_second=4) if sys.stderr.isatty() and not quiet else None
+        self.losses: dict[str, float] = {}
+        self.record: dict[str, Any] = {}
+        self.best: dict[str, Any] = {}
+        self.drawn = 0.0
+
+    def __enter__(self) -> "Progress":
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.live:
+            self.live.stop()
+
+    def __call__(self, step: int, steps: int, news: dict[str, Any]) -> None:
+        """Takes the news of a step or of a validation."""
+        if "losses" in news:
+            # Single episodes are noisy: show a running mean.
+            for task, loss in news["losses"].items():
+                self.losses[task] = 0.95 * self.losses.get(task, loss) + 0.05 * loss
+        else:
+            self.record = news
+            if not self.best or news["objective"] < self.best["objective"]:
+                self.best = news
+            if not self.live and not self.quiet:
+                mark = " *" if self.best is news else ""
+                rows = (f"{task} {row['loss']:.3f}/{row['score']:.3f}" for task, row in news["tasks"].items())
+                sys.stderr.write(f"epoch {news['epoch']} step {step} validation loss/score: {', '.join(rows)}{mark}\n")
+        if self.live and (now := time.monotonic()) - self.drawn > 0.25:
+            self.drawn = now
+            self.live.update(self._table(step, steps))
+
+    def _table(self, step: int, steps: int) -> Table:
+        title = f"step {step:,} of at most {steps:,}, best validation at step {self.best.get('step', 0):,}"
+        table = Table(
+            "task", "loss", "validation loss", "score", "best loss", "score", title=title, title_justify="left"
+        )
+        for task, row in self.record.get("tasks", {}).items():
+            best = self.best["tasks"][task]
+            loss = f"{self.losses[task]:.4f}" if task in self.losses else ""
+            table.add_row(task, loss, *(f"{value:.4f}" for value in (*row.values(), *best.values())))
+        return table

@@ -1,0 +1,160 @@
+"""A run: from a configuration to a trained model in a folder."""
+
+import json
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from same.config import Config, make_config, read_config
+from same.episodes import EpisodeSampler, fixed_episodes
+from same.errors import InputError
+from same.files import atomic
+from same.graphs import GraphStore, Inputs, Split, load, split
+from same.graphs.splits import rare_classes
+from same.methods.same import SAME, learn_inner_rates
+from same.nn import Encoder, Model
+from same.streams import stream
+from same.tasks import GraphTask, make_tasks
+from same.training import State, train
+
+log = logging.getLogger("same")
+
+CONFIG, MODEL, RESULT = "config.json", "model.safetensors", "result.json"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a configuration amounts to: the graphs, their split, the tasks and a model at its initialisation."""
+
+    store: GraphStore
+    split: Split
+    tasks: list[GraphTask]
+    model: Model
+
+
+def prepare(config: Config, data: str | Path | None = None) -> Setting:
+    """The graphs, tasks and untrained model of a configuration.
+
+    >>> prepare(Config(width=8)).model.encoder.width
+    8
+    """
+    store = load(config.dataset, data)
+    if rare := rare_classes(store):
+        log.info(
+            "%s: graph classes with fewer than ten graphs, absent from some splits: %s", store.name, ", ".join(rare)
+        )
+    parts = split(store, config.split, config.seed)
+    inputs = Inputs.fit(store, parts.train, scaling=config.scaling, degree=config.degree, walk=config.walk)
+    store = store.with_inputs(inputs)
+    tasks = make_tasks(config.tasks, store, pair=config.pair)
+    unknown = set(config.weights) - set(config.tasks)
+    if unknown:
+        raise InputError(f"weights: {', '.join(sorted(unknown))}: not among the tasks {', '.join(config.tasks)}")
+    torch.manual_seed(int(stream(config.seed, "init", config.split).integers(2**63)))
+    encoder = Encoder(
+        store.num_features,
+        kind=config.encoder,
+        layers=config.layers,
+        width=config.width,
+        residual=config.residual,
+        unit_norm=config.unit_norm,
+        dropout=config.dropout,
+    )
+    return Setting(store, parts, tasks, Model(encoder, {task.name: task.head(config.width) for task in tasks}))
+
+
+def run(
+    config: Config,
+    folder: Path,
+    *,
+    data: str | Path | None = None,
+    device: str = "auto",
+    report: Callable[[int, int, dict[str, Any]], None] = lambda step, steps, news: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> dict[str, Any]:
+    """Trains what a configuration says in a folder, or goes on with it; a finished run is not done again.
+
+    Args:
+        config: what to do.
+        folder: holds `config.json`, `history.jsonl`, `checkpoint.safetensors` and, in the end, `model.safetensors` (the
+            best state) and `result.json`.
+        data: where local sets lie.
+        device: `cpu`, `cuda`, `mps`, or `auto`: cuda where there is one, else cpu.
+        report: is told how training goes, see `same.training.train`.
+        stop: asked after every step whether to stop.
+
+    Returns:
+        The contents of `result.json`.
+    """
+    _claim(folder, config)
+    if (folder / RESULT).is_file():
+        return json.loads((folder / RESULT).read_text(encoding="utf-8"))
+    setting = prepare(config, data)
+    store, parts, tasks = setting.store, setting.split, setting.tasks
+    key = {"seed": config.seed, "split": config.split}
+    where = find_device(device)
+    sampler = EpisodeSampler(store, parts.train, tasks, batch_size=config.batch_size, device=where, **key)
+    validation = [
+        episode.to(where)
+        for episode in fixed_episodes(store, parts.validation, tasks, count=config.validation_episodes, **key)
+    ]
+    method = SAME(config.method == "isame", config.inner_lr, config.inner_steps, config.first_order)
+    if config.learn_inner_lr:
+        learn_inner_rates(setting.model, config.inner_lr)
+    setting.model.to(where)
+    state = train(setting.model, method, sampler, validation, config, folder=folder, report=report, stop=stop)
+    with atomic(folder / MODEL) as temporary:
+        save_file(setting.model.state_dict(), temporary)
+    result = _result(config, state, sampler.steps)
+    with atomic(folder / RESULT) as temporary:
+        temporary.write_text(json.dumps(result, indent=1), encoding="utf-8")
+    return result
+
+
+def find_device(name: str) -> torch.device:
+    """The device of this name; `auto` is cuda where there is one, else cpu.
+
+    >>> find_device("cpu")
+    device(type='cpu')
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name not in there:
+        raise InputError(f"device: {name!r} is not one of auto, {', '.join(there)}")
+    if not there[name]:
+        raise InputError(f"device: {name} is not available on this machine; choose cpu or auto")
+    return torch.device(name)
+
+
+def _claim(folder: Path, config: Config) -> None:
+    """Makes the folder this configuration's, or refuses if it is another's."""
+    if (folder / CONFIG).is_file():
+        there = make_config(read_config(folder / CONFIG), str(folder / CONFIG))
+        if there != config:
+            raise InputError(f"{folder}: holds another run ({config.differences(there)}); choose another folder")
+        return
+    if folder.is_dir() and any(not name.startswith(".") for name in os.listdir(folder)):  # noqa: PTH208
+        raise InputError(f"{folder}: holds other files; choose another folder")
+    with atomic(folder / CONFIG) as temporary:
+        temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
+
+
+def _result(config: Config, state: State, steps: int) -> dict[str, Any]:
+    best, first = state.best_record, state.history[0]
+    assert best is not None
+    return {
+        "key": config.key,
+        "steps": state.step,
+        "epochs": state.step // steps,
+        "best": best,
+        "untrained": first["tasks"],
+        "seconds": round(state.seconds, 3),
+        "cpu_seconds": round(state.cpu_seconds, 3),
+    }

@@ -1,0 +1,60 @@
+"""Tasks: how graphs are cut into support and target sets, and what is learned from them.
+
+>>> import numpy as np
+>>> from same.graphs import planted
+>>> store = planted(30)
+>>> support, target = LinkPrediction(store).cut(store, np.arange(4), np.random.default_rng(0))
+>>> support.inputs is target.inputs
+True
+"""
+
+from collections.abc import Sequence
+
+from same.errors import InputError
+from same.graphs.store import GraphStore
+from same.nn.heads import Pair
+from same.tasks.graph_classification import GraphClassification
+from same.tasks.link_prediction import LinkPrediction
+from same.tasks.node_classification import NodeClassification
+from same.tasks.regression import GraphRegression, NodeRegression
+from same.tasks.task import Examples, GraphTask, Task
+
+TASKS: dict[str, type[GraphTask]] = {
+    task.name: task
+    for task in (GraphClassification, NodeClassification, LinkPrediction, GraphRegression, NodeRegression)
+}
+
+
+def make_tasks(names: Sequence[str], store: GraphStore, *, pair: Pair = "symmetric") -> list[GraphTask]:
+    """The tasks of these names for a set.
+
+    Args:
+        names: keys of `TASKS`, each once.
+        store: the set; it must have what the tasks need.
+        pair: what link prediction's head sees of two nodes.
+    """
+    tasks = []
+    for name in names:
+        if name not in TASKS:
+            raise InputError(f"tasks: {name!r} is not one of {', '.join(TASKS)}")
+        kind = TASKS[name]
+        if missing := kind.missing(store):
+            raise InputError(f"tasks: {name} needs {missing}, and {store.name} has none")
+        tasks.append(LinkPrediction(store, pair) if kind is LinkPrediction else kind(store))  # type: ignore[call-arg]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"tasks: {','.join(names) or 'none'}: name one or more, each once")
+    return tasks
+
+
+__all__ = [
+    "TASKS",
+    "Examples",
+    "GraphClassification",
+    "GraphRegression",
+    "GraphTask",
+    "LinkPrediction",
+    "NodeClassification",
+    "NodeRegression",
+    "Task",
+    "make_tasks",
+]

@@ -1,0 +1,50 @@
+"""Graph classification (GC)."""
+
+import numpy as np
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from same.graphs.store import GraphStore
+from same.nn.heads import GraphHead
+from same.tasks.task import Array, Examples, GraphTask, share
+
+
+class GraphClassification(GraphTask):
+    """Tell the class of a graph. Support and target are different graphs, 60/40 at random."""
+
+    name = "gc"
+    metric = "accuracy"
+
+    def __init__(self, store: GraphStore) -> None:
+        self.classes = len(store.graph_classes or ())
+
+    @classmethod
+    def missing(cls, store: GraphStore) -> str | None:
+        """Two graph classes are needed."""
+        return None if len(store.graph_classes or ()) > 1 else "graphs of at least two classes"
+
+    def head(self, width: int) -> nn.Module:
+        """See `GraphHead`."""
+        return GraphHead(width, self.classes)
+
+    def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
+        """60 % of the graphs, at random, and the others."""
+        return graph_examples(store, ids, rng)
+
+    def loss(self, output: Tensor, examples: Examples) -> Tensor:
+        """Cross-entropy."""
+        return F.cross_entropy(output, examples.y)
+
+    def score(self, output: Tensor, examples: Examples) -> float:
+        """Accuracy."""
+        return float((output.argmax(1) == examples.y).double().mean())
+
+
+def graph_examples(store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
+    """Support and target sets of whole graphs, 60/40 at random."""
+    ids = rng.permutation(ids)
+    first = int(share(np.array(len(ids)), 0.6))
+    support, target = store.cut(ids[:first]), store.cut(ids[first:])
+    assert support.graph_y is not None
+    assert target.graph_y is not None
+    return Examples(support, support.graph_y), Examples(target, target.graph_y)

@@ -1,0 +1,131 @@
+"""Link prediction (LP)."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from same.graphs.store import GraphBatch, GraphStore, pointers, ranges
+from same.nn.heads import Pair, PairHead
+from same.tasks.task import Array, Examples, GraphTask, ranks, share
+
+
+class LinkPrediction(GraphTask):
+    """Tell whether two nodes are joined. A fifth of the edges is removed and is the target; the others are the support.
+
+    Messages pass over the remaining edges only, in support and target alike.
+
+    Args:
+        store: the set, whose edges are all that is needed.
+        pair: what the head sees of two nodes, `symmetric` or the paper's `concat`.
+    """
+
+    name = "lp"
+    metric = "ROC AUC"
+
+    def __init__(self, store: GraphStore, pair: Pair = "symmetric") -> None:
+        self.pair = pair
+
+    @classmethod
+    def missing(cls, store: GraphStore) -> str | None:
+        """Edges are needed."""
+        return None if store.num_edges else "edges"
+
+    def head(self, width: int) -> nn.Module:
+        """See `PairHead`."""
+        return PairHead(width, self.pair)
+
+    def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
+        """In each graph, 80 % of the edges and of as many random non-edges; and the others, whose edges are removed."""
+        batch = store.cut(ids)
+        graph = _groups(batch.edge_ptr.numpy())
+        removed = ranks(graph, rng) < share(np.diff(batch.edge_ptr.numpy()), 0.2)[graph]
+        pairs, graph = non_edges(batch, rng)
+        apart = ranks(graph, rng) < share(np.bincount(graph, minlength=batch.num_graphs), 0.2)[graph]
+        edges, thinner = batch.edges.numpy(), batch.drop_edges(torch.from_numpy(removed))
+        return (
+            _examples(thinner, edges[:, ~removed], pairs[:, ~apart]),
+            _examples(thinner, edges[:, removed], pairs[:, apart]),
+        )
+
+    def loss(self, output: Tensor, examples: Examples) -> Tensor:
+        """Binary cross-entropy."""
+        return F.binary_cross_entropy_with_logits(output, examples.y)
+
+    def score(self, output: Tensor, examples: Examples) -> float:
+        """Area under the ROC curve."""
+        from sklearn.metrics import roc_auc_score
+
+        return float(roc_auc_score(examples.y.cpu().numpy(), output.cpu().numpy()))
+
+
+def _examples(batch: GraphBatch, edges: Array, others: Array) -> Examples:
+    y = torch.zeros(edges.shape[1] + others.shape[1], dtype=batch.x.dtype)
+    y[: edges.shape[1]] = 1
+    return Examples(batch, y, torch.from_numpy(np.concatenate([edges, others], axis=1)))
+
+
+def _groups(ptr: Array) -> Array:
+    return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+
+
+def non_edges(batch: GraphBatch, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Random pairs of nodes that are no edges, as many in each graph as it has edges, or all there are; no repeats.
+
+    The pairs u < v of a graph of n nodes are numbered 0..n(n-1)/2-1 row by row, and those that are no edges are
+    numbered among themselves. Distinct numbers of the second kind are drawn, turned into the first, then into pairs.
+
+    Args:
+        batch: graphs with all of their edges.
+        rng: the source of the draw.
+
+    Returns:
+        [2, p] the pairs, and [p] the graph of each, sorted.
+    """
+    starts, edge_ptr = batch.node_ptr.numpy(), batch.edge_ptr.numpy()
+    n, m = np.diff(starts), np.diff(edge_ptr)
+    free = n * (n - 1) // 2 - m
+    first = pointers(free)
+    drawn, graph = _draw(free, np.minimum(m, free), first, rng)
+
+    # Before the i-th edge of a graph lie (its number - i) pairs that are no edges.
+    u, v = batch.edges.numpy()
+    of = _groups(edge_ptr)
+    u, v = u - starts[of], v - starts[of]
+    number = u * n[of] - u * (u + 1) // 2 + v - u - 1
+    before = number - (np.arange(len(u)) - edge_ptr[of]) + first[of]
+    number = drawn - first[graph] + np.searchsorted(before, drawn, side="right") - edge_ptr[graph]
+    u, v = _pair(number, n[graph])
+    return np.stack([u, v]) + starts[graph], graph
+
+
+def _pair(number: Array, n: Array) -> tuple[Array, Array]:
+    """The pair u < v with this number among the pairs of n nodes, row by row."""
+
+    def row_start(u: Array) -> Array:
+        return u * n - u * (u + 1) // 2
+
+    u = (((2 * n - 1) - np.sqrt((2.0 * n - 1) ** 2 - 8.0 * number)) / 2).astype(np.int64)
+    u -= row_start(u) > number  # The root is rounded: it may be one row off.
+    u += row_start(u + 1) <= number
+    return u, number - row_start(u) + u + 1
+
+
+def _draw(free: Array, wanted: Array, first: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Distinct random integers: `wanted` of each range first..first+free-1, as (integers, range), sorted by range."""
+    # Where most of a range is wanted, shuffle it; where little is, draw until there are no repeats.
+    dense = free < 3 * wanted
+    group = np.repeat(np.flatnonzero(dense), free[dense])
+    shuffled = ranks(group, rng) < wanted[group]
+    drawn = ranges(first[:-1][dense], free[dense])[shuffled]
+
+    group = np.repeat(np.flatnonzero(~dense), wanted[~dense])
+    kept = np.empty(0, np.int64)
+    while len(group):
+        fresh = first[group] + (rng.random(len(group)) * free[group]).astype(np.int64)
+        kept = np.unique(np.concatenate([kept, fresh]))
+        have = np.bincount(np.searchsorted(first, kept, side="right") - 1, minlength=len(free))
+        short = np.where(dense, 0, wanted - have)
+        group = np.repeat(np.arange(len(free)), short)
+    drawn = np.sort(np.concatenate([drawn, kept]))
+    return drawn, np.searchsorted(first, drawn, side="right") - 1

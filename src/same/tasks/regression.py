@@ -1,0 +1,75 @@
+"""Regression on graphs and on nodes. Each task is one class; nothing else in the package knows of them."""
+
+import numpy as np
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from same.graphs.store import GraphStore
+from same.nn.heads import GraphHead, NodeHead
+from same.tasks.graph_classification import graph_examples
+from same.tasks.node_classification import node_examples
+from same.tasks.task import Array, Examples, GraphTask
+
+
+class _Regression(GraphTask):
+    metric = "R²"
+
+    def loss(self, output: Tensor, examples: Examples) -> Tensor:
+        """Mean squared error."""
+        return F.mse_loss(output, examples.y.reshape(output.shape))
+
+    def score(self, output: Tensor, examples: Examples) -> float:
+        """R², the mean over the targets."""
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(examples.y.cpu().numpy(), output.cpu().numpy()))
+
+
+class GraphRegression(_Regression):
+    """Tell numbers that belong to a graph. Support and target are different graphs, 60/40 at random."""
+
+    name = "graph_regression"
+
+    def __init__(self, store: GraphStore) -> None:
+        self.targets = _targets(store.graph_y)
+
+    @classmethod
+    def missing(cls, store: GraphStore) -> str | None:
+        """Float targets of the graphs are needed."""
+        return None if _targets(store.graph_y) else "targets of graphs (floats)"
+
+    def head(self, width: int) -> nn.Module:
+        """See `GraphHead`."""
+        return GraphHead(width, self.targets)
+
+    def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
+        """60 % of the graphs, at random, and the others."""
+        return graph_examples(store, ids, rng)
+
+
+class NodeRegression(_Regression):
+    """Tell numbers that belong to a node. Support and target are different nodes of the same graphs, 30/70."""
+
+    name = "node_regression"
+
+    def __init__(self, store: GraphStore) -> None:
+        self.targets = _targets(store.node_y)
+
+    @classmethod
+    def missing(cls, store: GraphStore) -> str | None:
+        """Float targets of the nodes are needed."""
+        return None if _targets(store.node_y) else "targets of nodes (floats)"
+
+    def head(self, width: int) -> nn.Module:
+        """See `NodeHead`."""
+        return NodeHead(width, self.targets)
+
+    def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
+        """In each graph, 30 % of the nodes, at random, and the others."""
+        batch = store.cut(ids)
+        return node_examples(batch, np.zeros(batch.num_nodes, np.int64), rng)
+
+
+def _targets(y: Array | None) -> int:
+    """How many targets each row has; 0 where there are none or where they are classes."""
+    return 0 if y is None or y.dtype.kind != "f" else y.reshape(len(y), -1).shape[1]

@@ -1,0 +1,91 @@
+"""What a task is."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from same.graphs.store import GraphStore
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Labelled examples of one task: a support set or a target set.
+
+    Attributes:
+        inputs: what the encoder takes; for graphs, a `GraphBatch` of the edges that carry messages.
+        y: the labels.
+        index: the rows of the encoder's output, or [2, p] pairs of rows, that the labels belong to, if not all.
+        embeddings: the encoder's output, where it is known already.
+    """
+
+    inputs: Any
+    y: Tensor
+    index: Tensor | None = None
+    embeddings: Tensor | None = None
+
+
+class Task(ABC):
+    """A name, a loss and a score. Any object with these can be learned by `same.methods`."""
+
+    name: str
+
+    @abstractmethod
+    def loss(self, output: Tensor, examples: Any) -> Tensor:
+        """The loss to minimise, a scalar."""
+
+    @abstractmethod
+    def score(self, output: Tensor, examples: Any) -> float:
+        """How good the outputs are; more is better."""
+
+
+class GraphTask(Task):
+    """A task on graphs: one that also knows its head and how to cut graphs into a support and a target set.
+
+    A task of your own is one class with these methods; see `same/tasks/regression.py`.
+    """
+
+    metric: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def missing(cls, store: GraphStore) -> str | None:
+        """What a set lacks for this task, or None if it has everything."""
+
+    @abstractmethod
+    def head(self, width: int) -> nn.Module:
+        """A new head for embeddings of this width."""
+
+    @abstractmethod
+    def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
+        """Algorithm 4: a support and a target set from the graphs with these ids."""
+
+
+def share(counts: Array, part: float) -> Array:
+    """[…] a part of each count, rounded, but never nothing and never everything of two or more.
+
+    >>> share(np.array([0, 1, 2, 10, 11]), 0.2)
+    array([0, 0, 1, 2, 2])
+    """
+    wanted = np.floor(part * counts + 0.5).astype(np.int64)
+    return np.where(counts < 2, wanted, np.clip(wanted, 1, counts - 1))
+
+
+def ranks(groups: Array, rng: np.random.Generator) -> Array:
+    """[n] a random order within each group: the place, 0, 1, …, of each member.
+
+    Args:
+        groups: [n] sorted group numbers.
+        rng: the source of the order.
+
+    >>> sorted(ranks(np.array([0, 0, 0, 5]), np.random.default_rng(0))[:3].tolist())
+    [0, 1, 2]
+    """
+    order = np.lexsort((rng.random(len(groups)), groups))
+    place = np.empty(len(groups), np.int64)
+    place[order] = np.arange(len(groups)) - np.searchsorted(groups, groups)
+    return place

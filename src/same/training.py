@@ -1,0 +1,241 @@
+"""The loop around any method: steps, validation, early stopping, checkpoints, history."""
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import safetensors
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from same.config import Config
+from same.errors import InputError
+from same.files import atomic
+from same.streams import stream
+
+Record = dict[str, Any]
+
+CHECKPOINT, HISTORY = "checkpoint.safetensors", "history.jsonl"
+
+
+class Method(Protocol):
+    """What the loop needs to know of a method."""
+
+    def losses(self, model: nn.Module, episode: Any) -> dict[str, Tensor]:
+        """The losses to minimise in a step, by task."""
+
+    def evaluate(self, model: nn.Module, episode: Any) -> dict[str, tuple[float, float]]:
+        """Loss and score of a validation episode, by task."""
+
+
+class Sampler(Protocol):
+    """Where episodes come from; a draw depends on its arguments alone."""
+
+    steps: int
+
+    def draw(self, epoch: int, step: int) -> Any:
+        """The episode of a step of an epoch."""
+
+
+class DivergedError(InputError):
+    """A loss or a gradient is not a finite number."""
+
+    def __init__(self, step: int, what: str) -> None:
+        super().__init__(
+            f"step {step}: {what} is not finite; the last checkpoint is kept. "
+            "Lower outer_lr or inner_lr, or set clip, and start a new run"
+        )
+
+
+class InterruptedTraining(Exception):  # noqa: N818
+    """Training was asked to stop, and has saved where it stands."""
+
+
+@dataclass
+class State:
+    """Where training stands.
+
+    Attributes:
+        step: how many steps were taken.
+        history: what each validation found.
+        best: the model's state at the best validation.
+        best_record: what that validation found.
+        seconds: how long it took so far.
+        cpu_seconds: how much processor time.
+    """
+
+    step: int = 0
+    history: list[Record] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+    best_record: Record | None = None
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
+def train(
+    model: nn.Module,
+    method: Method,
+    sampler: Sampler,
+    validation: Sequence[Any],
+    config: Config,
+    *,
+    folder: Path | None = None,
+    report: Callable[[int, int, Record], None] = lambda step, steps, news: None,
+    stop: Callable[[], bool] = lambda: False,
+    checkpoint_seconds: float = 60.0,
+) -> State:
+    """Trains a model in place until validation has not improved for a while, and leaves it in its best state.
+
+    UPDATE is Adam on Σ λ(t) L(t). An interrupted training goes on from its checkpoint and ends with the same bits as
+    one that was left alone.
+
+    Args:
+        model: what is trained.
+        method: gives the losses of a step.
+        sampler: gives the episodes.
+        validation: the fixed episodes that validation uses.
+        config: rates, patience and so on.
+        folder: where the checkpoint and the history are kept; nowhere by default.
+        report: is told the step, the most steps there may be, and the news (`losses`, or a validation's record).
+        stop: asked after every step whether to save and raise `InterruptedTraining`.
+        checkpoint_seconds: the most time between checkpoints; there is one at every validation in any case.
+    """
+    optimiser = torch.optim.Adam(model.parameters(), lr=config.outer_lr, weight_decay=config.weight_decay, fused=True)
+    state = State()
+    if folder is not None and (folder / CHECKPOINT).is_file():
+        state = _restore(folder, model, optimiser)
+    steps, clock = config.epochs * sampler.steps, _Clock(state)
+
+    def save() -> None:
+        clock.read()
+        if folder is not None:
+            _save(folder, model, optimiser, state)
+
+    if not state.history:
+        _validate(model, method, validation, config, state, epoch=0)
+        report(0, steps, state.history[-1])
+        save()
+    while _goes_on(state, config) and state.step < steps:
+        epoch, step = divmod(state.step, sampler.steps)
+        if config.dropout:
+            torch.manual_seed(int(stream(config.seed, "dropout", config.split, state.step).integers(2**63)))
+        losses = _step(model, method, sampler.draw(epoch, step), optimiser, config, state.step)
+        state.step += 1
+        report(state.step, steps, {"losses": losses})
+        if state.step % (config.validate_every * sampler.steps) == 0 or state.step == steps:
+            _validate(model, method, validation, config, state, epoch=epoch + 1)
+            report(state.step, steps, state.history[-1])
+            save()
+        elif clock.unread() > checkpoint_seconds:
+            save()
+        if stop():
+            save()
+            raise InterruptedTraining
+    clock.read()
+    model.load_state_dict(state.best)
+    return state
+
+
+def _step(
+    model: nn.Module, method: Method, episode: Any, optimiser: torch.optim.Optimizer, config: Config, step: int
+) -> dict[str, float]:
+    """One UPDATE; what the losses were."""
+    model.train()
+    losses = method.losses(model, episode)
+    values = {task: loss.item() for task, loss in losses.items()}
+    for task, value in values.items():
+        if not math.isfinite(value):
+            raise DivergedError(step, f"the loss of {task}")
+    o_loss = torch.stack([config.weights.get(task, 1.0) * loss for task, loss in losses.items()]).sum()
+    optimiser.zero_grad()
+    o_loss.backward()
+    norm = nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
+    if not math.isfinite(norm.item()):
+        raise DivergedError(step, "the gradient")
+    optimiser.step()
+    return values
+
+
+def _validate(
+    model: nn.Module, method: Method, episodes: Sequence[Any], config: Config, state: State, *, epoch: int
+) -> None:
+    """Adds the mean losses and scores over some episodes to the history, and keeps the model if it is the best."""
+    model.eval()
+    found = [method.evaluate(model, episode) for episode in episodes]
+    tasks = {}
+    for task in found[0]:
+        loss, score = (sum(values) / len(found) for values in zip(*(row[task] for row in found), strict=True))
+        if not math.isfinite(loss):
+            raise DivergedError(state.step, f"the validation loss of {task}")
+        tasks[task] = {"loss": loss, "score": score}
+    # The less, the better, in either case.
+    sign = 1 if config.stop_on == "loss" else -1
+    objective = sign * sum(row[config.stop_on] for row in tasks.values())
+    record = {"step": state.step, "epoch": epoch, "objective": objective, "tasks": tasks}
+    state.history.append(record)
+    if state.best_record is None or objective < state.best_record["objective"]:
+        state.best_record = record
+        state.best = {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+
+def _goes_on(state: State, config: Config) -> bool:
+    """Whether the best validation is not yet too long ago."""
+    assert state.best_record is not None
+    return state.history[-1]["epoch"] - state.best_record["epoch"] < config.patience
+
+
+class _Clock:
+    """Adds the time since it was last read to a state."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.wall, self.cpu = time.perf_counter(), time.process_time()
+
+    def unread(self) -> float:
+        return time.perf_counter() - self.wall
+
+    def read(self) -> None:
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.state.seconds += wall - self.wall
+        self.state.cpu_seconds += cpu - self.cpu
+        self.wall, self.cpu = wall, cpu
+
+
+def _save(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
+    """Writes the checkpoint, which holds everything, and the history, which repeats a part of it for people."""
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    tensors |= {f"best.{name}": value for name, value in state.best.items()}
+    for number, slots in optimiser.state_dict()["state"].items():
+        tensors |= {f"adam.{number}.{slot}": value for slot, value in slots.items()}
+    plain = {name: getattr(state, name) for name in ("step", "history", "best_record", "seconds", "cpu_seconds")}
+    with atomic(folder / CHECKPOINT) as temporary:
+        save_file(tensors, temporary, {"state": json.dumps(plain)})
+    with atomic(folder / HISTORY) as temporary:
+        temporary.write_text("".join(json.dumps(record) + "\n" for record in state.history), encoding="utf-8")
+
+
+def _restore(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
+    """The state in a folder; model and optimiser are put back where they were."""
+    path = folder / CHECKPOINT
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            plain = json.loads(file.metadata()["state"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
+        for name, value in tensors.items():
+            group, _, rest = name.partition(".")
+            groups[group][rest] = value
+        model.load_state_dict(groups["model"])
+        slots: dict[int, dict[str, Tensor]] = {}
+        for name, value in groups["adam"].items():
+            number, _, slot = name.partition(".")
+            slots.setdefault(int(number), {})[slot] = value
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": slots})
+        return State(best=groups["best"], **plain)
+    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{path}: is damaged ({error}); delete it to start the run again") from error

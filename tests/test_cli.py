@@ -109,3 +109,79 @@ def test_demo_into_a_place_that_cannot_be_written(tmp_path):
     assert code == 2
     assert "cannot be written" in err
     assert "Traceback" not in err
+
+
+FAST = ("--set", "width=8", "--set", "max_epochs=2", "--set", "batch_size=100")
+
+
+def test_train_and_train_again(tmp_path):
+    command = (
+        "train",
+        "planted",
+        "-m",
+        "isame",
+        "-t",
+        "gc,lp",
+        "--split",
+        3,
+        "--seed",
+        5,
+        "--out",
+        tmp_path / "run",
+        *FAST,
+    )
+    code, out, err = same(*command)
+    assert code == 0, err
+    assert "best validation at epoch" in out
+    assert "gc: validation loss" in out
+    assert "epoch 2 step" in err
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["method"], config["tasks"], config["split"], config["seed"]) == ("isame", ["gc", "lp"], 3, 5)
+    code, out, _ = same(*command)
+    assert code == 0
+    assert "it was done already" in out
+
+
+def test_flags_win_over_the_file_and_the_file_over_defaults(tmp_path):
+    (tmp_path / "c.toml").write_text('dataset = "planted"\nwidth = 8\nmax_epochs = 1\nseed = 3\ntasks = ["nc"]\n')
+    code, out, _ = same(
+        "--quiet",
+        "train",
+        "--config",
+        tmp_path / "c.toml",
+        "--seed",
+        4,
+        "--set",
+        "width=6",
+        "--out",
+        tmp_path / "r",
+        "--json",
+    )
+    config = json.loads((tmp_path / "r" / "config.json").read_text())
+    assert code == 0
+    assert (config["seed"], config["width"], config["tasks"], config["layers"]) == (4, 6, ["nc"], 3)
+    assert json.loads(out)["epochs"] == 1
+
+
+def test_mistakes_in_training_are_one_line(tmp_path):
+    for arguments, message in [
+        (("planted", "-m", "same"), "method: Input should be"),
+        (("planted", "-t", "gc,xx"), "tasks: 'xx' is not one of gc, nc, lp"),
+        (("planted", "--set", "widht=3"), "did you mean 'width'"),
+        (("planted", "--device", "tpu"), "device: 'tpu' is not one of"),
+        (("planted", "--config", tmp_path / "none.toml"), "no such file"),
+        (("planted", "--set", "batch_size=3"), "3 tasks need at least 6 graphs"),
+        (("planted", "--set", 'weights={"xx": 1}'), "weights: xx: not among the tasks"),
+        ((tmp_path / "nothing.zip",), "no such folder or file"),
+    ]:
+        code, out, err = same("--quiet", "train", *arguments, "--out", tmp_path / "run")
+        assert code == 2, arguments
+        assert message in err
+        assert len(err.splitlines()) == 1, err
+        assert out == ""
+        assert not (tmp_path / "run").exists()
+
+
+def test_train_help_lists_the_methods():
+    result = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "200"})
+    assert "isame adapts encoder and head" in " ".join(result.output.split())

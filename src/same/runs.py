@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +91,7 @@ def run(
     Returns:
         The contents of `result.json`.
     """
-    _claim(folder, config)
+    _check_folder(folder, config)
     if (folder / RESULT).is_file():
         return json.loads((folder / RESULT).read_text(encoding="utf-8"))
     setting = prepare(config, data)
@@ -108,6 +107,9 @@ def run(
     if config.learn_inner_lr:
         learn_inner_rates(setting.model, config.inner_lr)
     setting.model.to(where)
+    # Only now: a mistake in the configuration leaves nothing behind.
+    with atomic(folder / CONFIG) as temporary:
+        temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
     state = train(setting.model, method, sampler, validation, config, folder=folder, report=report, stop=stop)
     with atomic(folder / MODEL) as temporary:
         save_file(setting.model.state_dict(), temporary)
@@ -133,17 +135,14 @@ def find_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def _claim(folder: Path, config: Config) -> None:
-    """Makes the folder this configuration's, or refuses if it is another's."""
+def _check_folder(folder: Path, config: Config) -> None:
+    """Refuses a folder that holds another run, or anything else."""
     if (folder / CONFIG).is_file():
         there = make_config(read_config(folder / CONFIG), str(folder / CONFIG))
         if there != config:
             raise InputError(f"{folder}: holds another run ({config.differences(there)}); choose another folder")
-        return
-    if folder.is_dir() and any(not name.startswith(".") for name in os.listdir(folder)):  # noqa: PTH208
+    elif folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
         raise InputError(f"{folder}: holds other files; choose another folder")
-    with atomic(folder / CONFIG) as temporary:
-        temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
 
 
 def _result(config: Config, state: State, steps: int) -> dict[str, Any]:

@@ -1,0 +1,264 @@
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import literal
+from helpers import random_store
+from same.episodes import Episode, EpisodeSampler, Part
+from same.graphs.store import GraphBatch
+from same.methods import SAME, adapt, esame, isame, outer_losses
+from same.methods.same import learn_inner_rates
+from same.nn import Encoder, Model
+from same.tasks import Examples, Task, make_tasks
+
+TASKS = ("gc", "nc", "lp")
+SIZES = [9, 4, 12, 7, 2, 10, 6, 8, 5, 11, 3, 7]
+
+
+def make(tasks=TASKS, seed=0, width=6, pair="symmetric", unit_norm=True, kind="gcn"):
+    """A small store, its tasks and a model in double precision."""
+    store = random_store(seed, SIZES, density=0.35)
+    torch.manual_seed(seed)
+    tasks = make_tasks(tasks, store, pair=pair)
+    encoder = Encoder(store.num_features, width=width, unit_norm=unit_norm, kind=kind)
+    model = Model(encoder, {task.name: task.head(width) for task in tasks}).double()
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            # Biases start at 0, where an isolated node with no active unit sits exactly on the corner of a ReLU.
+            p += 0.3 * torch.randn_like(p) if "bias" in name else 0
+    return store, tasks, model
+
+
+def draw(store, tasks, seed=0):
+    sampler = EpisodeSampler(store, np.arange(len(SIZES)), tasks, batch_size=len(SIZES), seed=seed)
+    return sampler.draw(0, 0).to(torch.float64)
+
+
+def total(method, model, episode):
+    return torch.stack(list(method.losses(model, episode).values())).sum()
+
+
+def gradients(loss, model):
+    values = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+    return {n: g for (n, _), g in zip(model.named_parameters(), values, strict=True)}
+
+
+@pytest.mark.parametrize("variant", ["isame", "esame"])
+@pytest.mark.parametrize(
+    ("pair", "unit_norm", "steps"), [("concat", True, 1), ("symmetric", False, 1), ("concat", True, 3)]
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_losses_and_gradients_are_those_of_the_literal_algorithms(variant, pair, unit_norm, steps, seed):
+    store, tasks, model = make(seed=seed, pair=pair, unit_norm=unit_norm)
+    rng = np.random.default_rng(seed)
+    dealt = np.split(rng.permutation(len(SIZES)), 3)
+    episode = {
+        t: literal.CUTS[t]([literal.graph(store, g) for g in ids], rng) for t, ids in zip(TASKS, dealt, strict=True)
+    }
+    theta = dict(model.named_parameters())
+    expected = literal.outer_loss(theta, episode, variant, alpha=0.3, steps=steps, unit_norm=unit_norm, pair=pair)
+    method = SAME(variant == "isame", inner_lr=0.3, inner_steps=steps)
+    found = total(method, model, literal.to_episode(store, tasks, episode))
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=0)
+    slow, fast = gradients(expected, model), gradients(found, model)
+    for name in theta:
+        assert fast[name].norm() > 0
+        assert (fast[name] - slow[name]).norm() <= 1e-9 * slow[name].norm(), name
+
+
+@pytest.mark.parametrize("variant", ["isame", "esame"])
+def test_drawn_episodes_mean_the_same_to_the_literal_algorithm(variant):
+    store, tasks, model = make(seed=3)
+    episode = draw(store, tasks)
+    plain = {t.name: [literal.from_examples(store, t.name, e) for e in (s, g)] for t, s, g in episode}
+    theta = dict(model.named_parameters())
+    expected = literal.outer_loss(theta, plain, variant, alpha=0.1, unit_norm=True, pair="symmetric")
+    torch.testing.assert_close(total(SAME(variant == "isame"), model, episode), expected, rtol=1e-9, atol=0)
+
+
+def directional_derivative(method, model, episode, direction, eps=1e-5):
+    values = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            for p, d in zip(model.parameters(), direction, strict=True):
+                p += sign * eps * d
+        values.append(total(method, model, episode).item())
+        with torch.no_grad():
+            for p, d in zip(model.parameters(), direction, strict=True):
+                p -= sign * eps * d
+    return (values[0] - values[1]) / (2 * eps)
+
+
+@pytest.mark.parametrize("kind", ["gcn", "gin", "gat", "sage", "cheb"])
+@pytest.mark.parametrize("variant", ["isame", "esame"])
+def test_the_outer_gradient_is_exact_and_the_first_order_one_is_not(variant, kind):
+    store, tasks, model = make(kind=kind)
+    episode = draw(store, tasks)
+    exact = SAME(variant == "isame", inner_lr=0.5)
+    rough = SAME(variant == "isame", inner_lr=0.5, first_order=True)
+    g, g_rough = (gradients(total(m, model, episode), model) for m in (exact, rough))
+    generator = torch.Generator().manual_seed(1)
+    off = []
+    for _ in range(3):
+        direction = [torch.randn(p.shape, generator=generator, dtype=torch.float64) for p in model.parameters()]
+        expected = directional_derivative(exact, model, episode, direction)
+
+        def along(g, direction=direction):
+            return sum((a * b).sum() for a, b in zip(g.values(), direction, strict=True)).item()
+
+        assert along(g) == pytest.approx(expected, rel=1e-4, abs=1e-6)
+        off.append(abs(along(g_rough) - expected) / abs(expected))
+    assert max(off) > 0.01
+    torch.testing.assert_close(total(exact, model, episode), total(rough, model, episode))
+
+
+def test_esame_adapts_the_head_alone_and_the_encoder_learns_outside():
+    store, tasks, model = make()
+    episode = draw(store, tasks)
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
+    for task, support, _ in episode:
+        adapted = esame()._adapt(model, first_order=False)(model, task, support)
+        assert set(adapted) == {n for n in before if n.startswith(f"heads.{task.name}.")}
+        assert all(not torch.equal(adapted[n], before[n]) for n in adapted)
+    found = gradients(total(esame(), model, episode), model)
+    assert all(found[n].norm() > 0 for n in before)
+    assert all(torch.equal(p, before[n]) for n, p in model.named_parameters())
+
+
+@pytest.mark.parametrize("method", [isame(), esame()])
+def test_an_episode_of_one_task_moves_no_other_head(method):
+    store, tasks, model = make()
+    episode = Episode([part for part in draw(store, tasks).parts if part.task.name == "nc"])
+    found = gradients(total(method, model, episode), model)
+    for name, g in found.items():
+        assert (g is None) == name.startswith(("heads.gc", "heads.lp")), name
+
+
+def test_isame_adapts_encoder_and_head():
+    store, tasks, model = make()
+    for task, support, _ in draw(store, tasks):
+        adapted = isame()._adapt(model, first_order=False)(model, task, support)
+        assert all(not torch.equal(value, model.get_parameter(name)) for name, value in adapted.items())
+        assert {name.split(".")[0] for name in adapted} == {"encoder", "heads"}
+
+
+def test_esame_encodes_an_episode_once():
+    store, tasks, model = make()
+    calls = []
+    model.encoder.register_forward_hook(lambda *a: calls.append(1))
+    esame().losses(model, draw(store, tasks))
+    assert len(calls) == 1
+
+
+def test_more_inner_steps_fit_the_support_better():
+    store, tasks, model = make()
+    for task, support, _ in draw(store, tasks):
+        losses = []
+        for steps in (0, 1, 5):
+            adapted = adapt(model, task, support, lr=0.05, steps=steps)
+            losses.append(task.loss(torch.func.functional_call(model, adapted, (task.name, support)), support).item())
+        assert losses[2] < losses[1] < losses[0]
+
+
+@pytest.mark.parametrize("variant", [True, False])
+def test_learned_inner_rates_start_as_the_fixed_one_and_get_gradients(variant):
+    store, tasks, model = make()
+    episode = draw(store, tasks)
+    method = SAME(variant, inner_lr=0.2)
+    fixed = total(method, model, episode)
+    learn_inner_rates(model, 0.2)
+    learned = total(method, model, episode)
+    torch.testing.assert_close(learned, fixed)
+    found = gradients(learned, model)
+    used = [n for n in found if n.startswith("inner_rates.") and (variant or "encoder" not in n)]
+    assert used
+    assert all(found[n].norm() > 0 for n in used)
+
+
+def permuted(batch: GraphBatch, rng) -> tuple[GraphBatch, torch.Tensor]:
+    """The batch with the nodes of each graph in another order, and where each node went."""
+    ends = itertools.pairwise(batch.node_ptr.tolist())
+    where = torch.cat([start + torch.from_numpy(rng.permutation(end - start)) for start, end in ends])
+    back = torch.argsort(where)
+    edges = where[batch.edges].sort(dim=0).values
+    edges = edges[:, np.lexsort(edges.flip(0).numpy())]
+    return replace(batch, x=batch.x[back], node_y=batch.node_y[back], edges=edges), where
+
+
+@pytest.mark.parametrize("method", [isame(), esame()])
+def test_the_order_of_nodes_does_not_matter(method):
+    store, tasks, model = make(seed=5)
+    episode, rng = draw(store, tasks), np.random.default_rng(0)
+    moved = {id(b): permuted(b, rng) for b in episode.inputs}
+
+    def move(e: Examples) -> Examples:
+        batch, where = moved[id(e.inputs)]
+        return Examples(batch, e.y, None if e.index is None else where[e.index])
+
+    other = Episode([Part(t, move(s), move(g)) for t, s, g in episode])
+    for b in episode.inputs:
+        batch, where = moved[id(b)]
+        torch.testing.assert_close(model.encoder(batch)[where], model.encoder(b), rtol=1e-9, atol=1e-12)
+    for name, value in method.losses(model, episode).items():
+        torch.testing.assert_close(method.losses(model, other)[name], value, rtol=1e-9, atol=1e-12)
+
+
+class Fit(Task):
+    """A task that knows nothing of graphs: examples are (x, y) in a small record."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def loss(self, output, examples):
+        return (output - examples.y).square().mean()
+
+    def score(self, output, examples):
+        return -float(self.loss(output, examples))
+
+
+class Linear(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 1)
+
+    def forward(self, h, examples):
+        return self.out(h)[:, 0]
+
+
+@pytest.mark.parametrize("adapt_encoder", [True, False])
+def test_the_method_works_without_graphs(adapt_encoder):
+    torch.manual_seed(0)
+    x = torch.randn(64, 3)
+    tasks = {"sum": x.sum(1), "first": x[:, 0]}
+    model = Model(nn.Sequential(nn.Linear(3, 4), nn.Tanh()), {name: Linear() for name in tasks})
+    method = SAME(adapt_encoder, inner_lr=0.1)
+
+    def episode():
+        order = torch.randperm(64)
+        halves = [(order[:32], order[32:]) for _ in tasks]
+        return Episode(
+            [
+                Part(Fit(name), Examples(x[s], y[s]), Examples(x[t], y[t]))
+                for (name, y), (s, t) in zip(tasks.items(), halves, strict=True)
+            ]
+        )
+
+    optimiser = torch.optim.Adam(model.parameters(), 0.01)
+    losses = []
+    for _ in range(150):
+        loss = total(method, model, episode())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.2 * losses[0]
+
+
+def test_outer_losses_reads_any_iterable():
+    store, tasks, model = make()
+    found = outer_losses(model, [tuple(p) for p in draw(store, tasks)], lambda m, t, s: adapt(m, t, s, lr=0.1))
+    assert list(found) == list(TASKS)

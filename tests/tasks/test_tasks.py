@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+from helpers import random_store
+from same.episodes import Episode, Part
+from same.errors import InputError
+from same.graphs import GraphStore
+from same.methods import esame, isame
+from same.nn import Encoder, Model
+from same.tasks import TASKS, Examples, GraphRegression, LinkPrediction, make_tasks
+
+
+def test_losses_take_logits_and_one_sigmoid():
+    task = LinkPrediction(random_store(0, [5]))
+    logits, y = torch.tensor([2.0, -1.0, 0.5]), torch.tensor([1.0, 0.0, 0.0])
+    p = torch.sigmoid(logits)
+    expected = -(y * p.log() + (1 - y) * (1 - p).log()).mean()
+    torch.testing.assert_close(task.loss(logits, Examples(None, y)), expected)
+    assert task.score(logits, Examples(None, y)) == roc_auc_score(y, p) == 1.0
+
+
+@pytest.mark.parametrize("pair", ["concat", "symmetric"])
+def test_symmetric_pairs_do_not_depend_on_direction(pair):
+    store = random_store(0, [6])
+    head = LinkPrediction(store, pair).head(4)
+    h, index = torch.randn(6, 4), torch.tensor([[0, 1], [2, 3]])
+    there, back = (head(h, Examples(None, torch.empty(0), i)) for i in (index, index.flip(0)))
+    assert torch.allclose(there, back) == (pair == "symmetric")
+
+
+def test_what_a_set_does_not_offer_is_refused():
+    bare = GraphStore.build("bare", x=np.zeros((3, 1)), sizes=[1, 2], edge_index=np.empty((2, 0)), graph_y=[0, 0])
+    for name, reason in [("gc", "at least two classes"), ("nc", "at least two classes"), ("lp", "edges")]:
+        with pytest.raises(InputError, match=f"tasks: {name} needs .*{reason}.*, and bare has none"):
+            make_tasks([name], bare)
+    with pytest.raises(InputError, match=r"targets of graphs \(floats\)"):
+        make_tasks(["graph_regression"], bare)
+    with pytest.raises(InputError, match="'gcn' is not one of gc, nc, lp"):
+        make_tasks(["gcn"], bare)
+    with pytest.raises(InputError, match="each once"):
+        make_tasks(["lp", "lp"], random_store(0, [5], density=1.0))
+    with pytest.raises(InputError, match="name one or more"):
+        make_tasks([], bare)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_regression_learns(columns):
+    rng = np.random.default_rng(0)
+    base = random_store(0, [8] * 30, density=0.3)
+    x = base.x.reshape(30, 8, 3)
+    graph_y = x.mean(1)[:, :columns] if columns > 1 else x.mean(1)[:, 0]
+    edge_index = base.edges + np.repeat(base.node_ptr[:-1], np.diff(base.edge_ptr))
+    store = GraphStore.build(
+        "r", x=base.x, sizes=[8] * 30, edge_index=edge_index, graph_y=graph_y, node_y=base.x[:, 1] ** 2
+    )
+    tasks = make_tasks(["graph_regression", "node_regression", "lp"], store)
+    assert tasks[0].targets == columns
+    torch.manual_seed(0)
+    model = Model(Encoder(3, width=16, unit_norm=False), {task.name: task.head(16) for task in tasks})
+    optimiser = torch.optim.Adam(model.parameters(), 5e-3)
+    fixed = Episode([Part(t, *t.cut(store, np.arange(30), np.random.default_rng(1))) for t in tasks])
+    before = esame().evaluate(model, fixed)
+    for _ in range(300):
+        episode = Episode([Part(t, *t.cut(store, rng.permutation(30)[:12], rng)) for t in tasks])
+        loss = sum(esame().losses(model, episode).values())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    after = esame().evaluate(model, fixed)
+    for name in ("graph_regression", "node_regression"):
+        assert after[name][0] < 0.75 * before[name][0]
+        assert after[name][1] > 0.3
+    assert isinstance(tasks[0], GraphRegression)
+
+
+def test_every_task_has_a_metric_and_a_name():
+    assert list(TASKS) == ["gc", "nc", "lp", "graph_regression", "node_regression"]
+    assert all(task.metric for task in TASKS.values())
+    assert callable(isame)

@@ -1,0 +1,52 @@
+import pytest
+
+from same.config import Config, make_config, parse_setting, read_config
+from same.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"widht": 3}, "there is no 'widht'; did you mean 'width'?"),
+        ({"zzz": 3}, "there is no 'zzz'; known are dataset, method"),
+        ({"width": 0}, "width: Input should be greater than or equal to 1, not 0"),
+        ({"width": "wide"}, "width: Input should be a valid integer"),
+        ({"inner_lr": -1}, "inner_lr: Input should be greater than 0"),
+        ({"outer_lr": float("nan")}, "outer_lr: "),
+        ({"method": "same"}, "method: Input should be 'isame' or 'esame', not 'same'"),
+        ({"split": 10}, "split: Input should be less than or equal to 9"),
+        ({"weights": {"gc": -1}}, "weights.gc: Input should be greater than or equal to 0"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(values, message):
+    with pytest.raises(InputError) as caught:
+        make_config(values, "my.toml")
+    assert str(caught.value).startswith(f"my.toml: {message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_the_key_is_the_configuration():
+    assert Config().key == Config().key == make_config({"tasks": "gc,nc,lp"}).key
+    assert Config().key != Config(split=1).key
+    assert len(Config().key) == 12
+
+
+def test_files(tmp_path):
+    (tmp_path / "a.toml").write_text('method = "isame"\n[weights]\ngc = 2.0\n')
+    (tmp_path / "a.json").write_text('{"method": "isame", "weights": {"gc": 2.0}}')
+    assert read_config(tmp_path / "a.toml") == read_config(tmp_path / "a.json")
+    for name, text in (("b.toml", "x ="), ("b.json", "{"), ("c.json", "[1]"), ("d.json", "[" * 100_000)):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=name):
+            read_config(tmp_path / name)
+    with pytest.raises(InputError, match="no such file"):
+        read_config(tmp_path / "none.toml")
+
+
+def test_settings():
+    assert parse_setting("unit_norm=false") == ("unit_norm", False)
+    assert parse_setting('weights={"gc": 2}') == ("weights", {"gc": 2})
+    assert parse_setting("dataset=a=b") == ("dataset", "a=b")
+    for text in ("width", "=3", ""):
+        with pytest.raises(InputError, match="expected key=value"):
+            parse_setting(text)

@@ -1,0 +1,94 @@
+import numpy as np
+import pytest
+
+from helpers import random_store
+from same.episodes import EpisodeSampler, fixed_episodes
+from same.errors import InputError
+from same.tasks import make_tasks
+
+
+@pytest.fixture
+def store():
+    return random_store(0, [6] * 40, density=0.4)
+
+
+def graphs_of(episode):
+    """The graphs of each task."""
+    found = {}
+    for task, support, target in episode:
+        found[task.name] = sorted({*support.inputs.graph_ids.tolist(), *target.inputs.graph_ids.tolist()})
+    return found
+
+
+def test_an_epoch_deals_every_graph_to_one_task_once(store):
+    tasks = make_tasks(["gc", "nc", "lp"], store)
+    sampler = EpisodeSampler(store, np.arange(5, 40), tasks, batch_size=10)
+    assert sampler.steps == 4
+    seen = []
+    for step in range(sampler.steps):
+        dealt = graphs_of(sampler.draw(0, step))
+        sizes = [len(ids) for ids in dealt.values()]
+        assert max(sizes) - min(sizes) <= 1
+        seen += [g for ids in dealt.values() for g in ids]
+    assert sorted(seen) == list(range(5, 40))
+
+
+def test_no_task_is_favoured_and_every_graph_serves_every_task(store):
+    sampler = EpisodeSampler(store, np.arange(40), make_tasks(["gc", "nc", "lp"], store), batch_size=10)
+    counts = {name: np.zeros(40) for name in ("gc", "nc", "lp")}
+    for epoch in range(150):
+        for step in range(sampler.steps):
+            for name, ids in graphs_of(sampler.draw(epoch, step)).items():
+                counts[name][ids] += 1
+    for name in counts:
+        assert abs(counts[name].sum() / 150 - 40 / 3) < 0.5
+        assert counts[name].min() > 25
+
+
+def test_draws_depend_on_seed_split_epoch_and_step_alone(store):
+    tasks = make_tasks(["gc", "nc", "lp"], store)
+
+    def drawn(*, seed=0, split=0, epoch=0, step=0, before=()):
+        sampler = EpisodeSampler(store, np.arange(40), tasks, batch_size=10, seed=seed, split=split)
+        for other in before:
+            sampler.draw(*other)
+        return [e.index.tolist() for _, s, t in sampler.draw(epoch, step) for e in (s, t) if e.index is not None]
+
+    assert drawn() == drawn(before=[(3, 1), (0, 2)])
+    others = [drawn(seed=1), drawn(split=1), drawn(epoch=1), drawn(step=1)]
+    assert all(drawn() != other for other in others)
+
+
+def test_validation_uses_all_graphs_for_every_task_and_never_changes(store):
+    tasks = make_tasks(["gc", "nc", "lp"], store)
+    ids = np.array([3, 9, 17, 20, 31])
+    first, second = (fixed_episodes(store, ids, tasks, count=2) for _ in range(2))
+    for a, b in zip(first, second, strict=True):
+        assert graphs_of(a) == graphs_of(b) == dict.fromkeys(("gc", "nc", "lp"), ids.tolist())
+        for part, other in zip(a, b, strict=True):
+            assert part.target.y.tolist() == other.target.y.tolist()
+    assert first[0].parts[2].target.index.tolist() != first[1].parts[2].target.index.tolist()
+
+
+def test_too_few_graphs_are_refused(store):
+    tasks = make_tasks(["gc", "nc", "lp"], store)
+    with pytest.raises(InputError, match="batch_size: 3 tasks need at least 6 graphs an episode, not 5 of 40"):
+        EpisodeSampler(store, np.arange(40), tasks, batch_size=5)
+    with pytest.raises(InputError, match="at least two are needed"):
+        fixed_episodes(store, np.arange(1), tasks, count=1)
+
+
+def test_real_episodes(real_sets):
+    """On ENZYMES, whose nodes are sorted by type and some of which are isolated."""
+    from same.graphs import load, split
+
+    store = load("ENZYMES", real_sets)
+    train = split(store, 0).train
+    sampler = EpisodeSampler(store, train, make_tasks(["gc", "nc", "lp"], store), batch_size=24)
+    for step in range(sampler.steps):
+        (_, gs, gt), (_, ns, nt), (_, ls, lt) = sampler.draw(0, step)
+        assert not set(gs.inputs.graph_ids.tolist()) & set(gt.inputs.graph_ids.tolist())
+        assert not set(ns.index.tolist()) & set(nt.index.tolist())
+        kept = {tuple(e) for e in ls.inputs.edges.T.tolist()}
+        assert not kept & {tuple(e) for e in lt.index.T.tolist()}
+        assert set(gs.inputs.graph_ids.tolist()) <= set(train.tolist())

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from same.episodes import Episode, Part
+from same.episodes import Episode, Part, moved
 from same.graphs.store import GraphStore
 from same.tasks import Examples
 
@@ -133,6 +133,34 @@ def outer_loss(theta: dict, episode: dict, variant: str, alpha: float, steps: in
     return o_loss
 
 
+# --- Algorithms 2 and 3 ----------------------------------------------------------------------------------------------
+
+
+def concurrent(batch: dict, rng) -> dict:
+    """All tasks on all graphs: every graph, every node, and a fifth of the edges, hidden, with as many non-edges."""
+    hidden = []
+    for g in batch:
+        _, (target,) = cut_lp([g], rng)
+        n, edges = len(g["node_y"]), g["edges"]
+        others = [(u, v) for u in range(n) for v in range(u + 1, n) if (u, v) not in edges]
+        drawn = rng.permutation(len(others))[: len(target["positive"])]
+        hidden.append({**target, "negative": [others[i] for i in drawn]})
+    nodes = [{**g, "labelled_nodes": range(len(g["node_y"]))} for g in batch]
+    return {"gc": batch, "nc": nodes, "lp": hidden}
+
+
+def classical_loss(theta: dict, batch: dict, weights: dict, **shape) -> torch.Tensor:
+    return sum(weights[t] * loss(theta, t, graphs, **shape) for t, graphs in batch.items())
+
+
+def traditional_loss(theta: dict, support: dict, target: dict, weights: dict, alpha: float, heads_only: bool, **shape):
+    i_loss = classical_loss(theta, support, weights, **shape)
+    names = [n for n in theta if n.startswith("heads.") or (n.startswith("encoder.") and not heads_only)]
+    gradients = torch.autograd.grad(i_loss, [theta[n] for n in names], create_graph=True)
+    adapted = theta | {n: theta[n] - alpha * g for n, g in zip(names, gradients, strict=True)}
+    return classical_loss(adapted, target, weights, **shape)
+
+
 # --- From here to the package's own form -----------------------------------------------------------------------------
 
 
@@ -163,7 +191,7 @@ def to_episode(store: GraphStore, tasks: list, episode: dict) -> Episode:
     for task in tasks:
         support, target = (to_examples(store, task.name, graphs) for graphs in episode[task.name])
         parts.append(Part(task, support, target))
-    return Episode(parts).to(torch.float64)
+    return moved(parts, torch.float64)
 
 
 def from_examples(store: GraphStore, task: str, examples: Examples) -> list[dict]:

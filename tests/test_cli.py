@@ -184,4 +184,4 @@ def test_mistakes_in_training_are_one_line(tmp_path):
 
 def test_train_help_lists_the_methods():
     result = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "200"})
-    assert "isame adapts encoder and head" in " ".join(result.output.split())
+    assert "isame adapts encoder and head to each task alone" in " ".join(result.output.split())

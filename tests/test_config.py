@@ -13,7 +13,7 @@ from same.errors import InputError
         ({"width": "wide"}, "width: Input should be a valid integer"),
         ({"inner_lr": -1}, "inner_lr: Input should be greater than 0"),
         ({"outer_lr": float("nan")}, "outer_lr: "),
-        ({"method": "same"}, "method: Input should be 'isame' or 'esame', not 'same'"),
+        ({"method": "same"}, "method: Input should be 'isame', 'esame', 'classical'"),
         ({"split": 10}, "split: Input should be less than or equal to 9"),
         ({"weights": {"gc": -1}}, "weights.gc: Input should be greater than or equal to 0"),
     ],

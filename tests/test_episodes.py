@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from helpers import random_store
-from same.episodes import EpisodeSampler, fixed_episodes
+from same.episodes import EpisodeSampler, concurrent_batch, concurrent_episode, fixed, whole_episode
 from same.errors import InputError
 from same.tasks import make_tasks
 
@@ -62,12 +62,35 @@ def test_draws_depend_on_seed_split_epoch_and_step_alone(store):
 def test_validation_uses_all_graphs_for_every_task_and_never_changes(store):
     tasks = make_tasks(["gc", "nc", "lp"], store)
     ids = np.array([3, 9, 17, 20, 31])
-    first, second = (fixed_episodes(store, ids, tasks, count=2) for _ in range(2))
+    first, second = (fixed(whole_episode, store, tasks, ids, count=2) for _ in range(2))
     for a, b in zip(first, second, strict=True):
         assert graphs_of(a) == graphs_of(b) == dict.fromkeys(("gc", "nc", "lp"), ids.tolist())
         for part, other in zip(a, b, strict=True):
             assert part.target.y.tolist() == other.target.y.tolist()
-    assert first[0].parts[2].target.index.tolist() != first[1].parts[2].target.index.tolist()
+    assert first[0][2].target.index.tolist() != first[1][2].target.index.tolist()
+
+
+def test_concurrent_batches_do_everything_on_every_graph(store):
+    tasks = make_tasks(["gc", "nc", "lp"], store)
+    (_, gc), (_, nc), (_, lp) = concurrent_batch(store, tasks, np.arange(7), np.random.default_rng(0))
+    assert gc.inputs is nc.inputs
+    assert len(gc.y) == gc.inputs.num_graphs == 7
+    assert len(nc.y) == gc.inputs.num_nodes
+    kept, hidden = ({tuple(e) for e in pairs.T.tolist()} for pairs in (lp.inputs.edges, lp.index[:, lp.y == 1]))
+    assert kept | hidden == {tuple(e) for e in gc.inputs.edges.T.tolist()}
+    assert not kept & hidden
+    assert (lp.y == 1).sum() == (lp.y == 0).sum()
+    assert not {tuple(e) for e in lp.index[:, lp.y == 0].T.tolist()} & (kept | hidden)
+
+
+def test_concurrent_episodes_have_other_graphs_on_either_side(store):
+    tasks = make_tasks(["gc", "nc", "lp"], store)
+    support, target = concurrent_episode(store, tasks, np.arange(10), np.random.default_rng(0))
+    sides = [{tuple(e.inputs.graph_ids.tolist()) for _, e in side} for side in (support, target)]
+    assert [len(side) for side in sides] == [1, 1]
+    a, b = (set(next(iter(side))) for side in sides)
+    assert (len(a), len(b)) == (6, 4)
+    assert a | b == set(range(10))
 
 
 def test_too_few_graphs_are_refused(store):
@@ -75,7 +98,7 @@ def test_too_few_graphs_are_refused(store):
     with pytest.raises(InputError, match="batch_size: 3 tasks need at least 6 graphs an episode, not 5 of 40"):
         EpisodeSampler(store, np.arange(40), tasks, batch_size=5)
     with pytest.raises(InputError, match="at least two are needed"):
-        fixed_episodes(store, np.arange(1), tasks, count=1)
+        fixed(whole_episode, store, tasks, np.arange(1))
 
 
 def test_real_episodes(real_sets):

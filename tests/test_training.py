@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from torch import nn
 
 from same.config import Config
-from same.episodes import fixed_episodes
+from same.episodes import fixed, whole_episode
 from same.errors import InputError
 from same.methods import SAME
 from same.runs import prepare, run
@@ -238,7 +238,7 @@ def test_training_on_planted_beats_the_untrained_encoder_on_unseen_graphs(tmp_pa
     """Target losses on the test graphs, after adapting to their support sets, by at least a tenth for every task."""
     config = Config(method=method, width=64, max_epochs=60, patience=60)
     setting = prepare(config)
-    episodes = fixed_episodes(setting.store, setting.split.test, setting.tasks, count=3)
+    episodes = fixed(whole_episode, setting.store, setting.tasks, setting.split.test, count=3)
     run(config, tmp_path / "run")
     evaluate = SAME(method == "isame", config.inner_lr).evaluate
 

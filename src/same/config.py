@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from same.errors import InputError
 
@@ -17,14 +17,21 @@ Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 METHODS = {
-    "isame": "adapts encoder and head to each task in the inner loop, as MAML does (iSAME, Algorithm 1)",
-    "esame": "adapts only the head in the inner loop, as ANIL does (eSAME, Algorithm 1)",
+    "isame": "adapts encoder and head to each task alone, as MAML does (the paper's iSAME, Algorithm 1)",
+    "esame": "adapts only the head to each task alone, as ANIL does (the paper's eSAME, Algorithm 1)",
+    "classical": "all tasks at once on every batch, end to end (the paper's Cl, Algorithm 2)",
+    "finetuned": "classical on gc, nc and lp, then on the tasks named (the paper's FT, question Q2)",
+    "traditional": "meta-learning that adapts to all tasks at once, as MAML; adapts=heads: as ANIL (Algorithm 3)",
+    "infomax": "self-supervised reference, no labels (Deep Graph Infomax, Veličković et al. 2019)",
+    "untrained": "the encoder at its initialisation, a floor",
 }
 """What can be trained, with one line each."""
 
-# The paper's caps: 5,000 epochs for one task, 15,000 for several.
-_MAX_EPOCHS = {1: 5_000}
-_MAX_EPOCHS_MANY = 15_000
+FIRST_TASKS = ("gc", "nc", "lp")
+"""What fine-tuning is trained on first."""
+
+
+_META = ("isame", "esame", "traditional")
 
 
 class Config(BaseModel):
@@ -33,7 +40,9 @@ class Config(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     dataset: str = Field("planted", description="name of a set, or folder or zip in TU format")
-    method: Literal["isame", "esame"] = Field("esame", description="how to train")
+    method: Literal["isame", "esame", "classical", "finetuned", "traditional", "infomax", "untrained"] = Field(
+        "esame", description="how to train"
+    )
     tasks: tuple[str, ...] = Field(("gc", "nc", "lp"), description="what to learn")
     split: int = Field(0, ge=0, le=9, description="which of the ten splits")
     seed: int = Field(0, ge=0, description="of splits, initialisation, episodes and probes")
@@ -56,9 +65,11 @@ class Config(BaseModel):
     inner_steps: Positive = Field(1, description="steps of the inner loop")
     first_order: bool = Field(False, description="leave out second derivatives")
     learn_inner_lr: bool = Field(False, description="learn an inner rate for each parameter")
+    adapts: Literal["all", "heads"] = Field("all", description="what the inner loop of `traditional` adapts")
 
     outer_lr: Rate = Field(2e-3, description="rate of Adam in the outer loop (β)")
     weight_decay: NotNegative = Field(0.0, description="of Adam, added to the gradient")
+    weighting: str = Field("fixed", description="fixed, uncertainty, gradnorm, or an aggregator of TorchJD")
     weights: dict[str, NotNegative] = Field({}, description="λ by task; 1 for those not named")
     clip: NotNegative = Field(10.0, description="greatest norm of the outer gradient; 0 for any")
     batch_size: Positive = Field(48, description="graphs an episode")
@@ -73,10 +84,35 @@ class Config(BaseModel):
     def _split_tasks(cls, value: Any) -> Any:
         return tuple(name.strip() for name in value.split(",")) if isinstance(value, str) else value
 
+    @model_validator(mode="after")
+    def _make_sense(self) -> "Config":
+        """Refuses what is well-formed and makes no sense."""
+        many, learned = len(self.tasks) > 1, self.weighting != "fixed"
+        meta, aggregated = self.method in _META, self.weighting not in ("fixed", "uncertainty", "gradnorm")
+        refusals = {
+            "fine-tuning on all three tasks is classical training; name one or two": (
+                self.method == "finetuned" and set(self.tasks) >= set(FIRST_TASKS)
+            ),
+            f"weighting={self.weighting} balances several tasks, and there is only one": learned and not many,
+            f"weights go with weighting=fixed; {self.weighting} finds its own": learned and self.weights,
+            f"method={self.method} has no task losses to weigh": learned and self.method in ("infomax", "untrained"),
+            f"weighting={self.weighting}: aggregators of gradients are for classical training": aggregated and meta,
+            f"learn_inner_lr: method={self.method} has no inner loop": self.learn_inner_lr and not meta,
+            "learn_inner_lr needs second derivatives: not with first_order": self.learn_inner_lr and self.first_order,
+            "adapts is an option of method=traditional": self.adapts != "all" and self.method != "traditional",
+        }
+        for reason, refused in refusals.items():
+            if refused:
+                raise ValueError(reason)
+        return self
+
     @property
     def epochs(self) -> int:
-        """The most epochs the run takes."""
-        return self.max_epochs or _MAX_EPOCHS.get(len(self.tasks), _MAX_EPOCHS_MANY)
+        """The most epochs the run takes: the paper's caps, unless it is told."""
+        if self.method == "untrained":
+            return 0
+        one, many = (5_000, 15_000) if self.method in _META else (1_000, 5_000)
+        return self.max_epochs or (one if len(self.tasks) == 1 else many)
 
     @property
     def key(self) -> str:
@@ -108,6 +144,8 @@ def make_config(values: Mapping[str, Any], origin: str = "configuration") -> Con
         return Config.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
+        if not first["loc"]:
+            raise InputError(f"{origin}: {first['ctx']['error']}") from None
         place = ".".join(map(str, first["loc"]))
         raise InputError(f"{origin}: {place}: {first['msg']}, not {first['input']!r}") from None
 

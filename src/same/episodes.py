@@ -1,80 +1,89 @@
-"""Episodes: what a method learns from in one step, drawn anew at every step (Algorithm 4)."""
+"""What a method learns from in one step: multi-task episodes (Algorithm 4), and the batches of Appendix A."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
+from torch import Tensor
 
 from same.errors import InputError
-from same.graphs.store import GraphStore, move_tensor
-from same.streams import stream
-from same.tasks.task import Examples, GraphTask, Task
+from same.graphs.store import GraphBatch, GraphStore, move_tensor
+from same.streams import Stream, stream
+from same.tasks.task import Examples, GraphTask, Task, share
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Part:
-    """What an episode holds for one task: E(t) = (L(t), S(t), T(t))."""
+class Part(NamedTuple):
+    """What an episode holds for one task: E(t) = (L(t), S(t), T(t)), the loss being the task's."""
 
     task: Task
     support: Examples
     target: Examples
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter((self.task, self.support, self.target))
+
+Episode = list[Part]
+"""A multi-task episode: for each task a support set and a target set."""
+
+Batch = list[tuple[Task, Examples]]
+"""Examples of several tasks, performed concurrently."""
 
 
-@dataclass(frozen=True, eq=False)
-class Episode:
-    """A multi-task episode: for each task a support set and a target set."""
+def multi_task_episode(store: GraphStore, tasks: Sequence[GraphTask], ids: Array, rng: np.random.Generator) -> Episode:
+    """Algorithm 4: the graphs are dealt out equally to the tasks, and each task cuts its own into support and target.
 
-    parts: Sequence[Part]
-
-    def __iter__(self) -> Iterator[Part]:
-        return iter(self.parts)
-
-    def to(self, where: torch.device | torch.dtype) -> "Episode":
-        """The episode on another device, or with floating-point numbers of another type."""
-        if where == torch.device("cpu"):  # Where episodes are made.
-            return self
-        moved = {id(inputs): inputs.to(where) for inputs in self.inputs}
-
-        def move(examples: Examples) -> Examples:
-            index = None if examples.index is None else move_tensor(examples.index, where)
-            return Examples(moved[id(examples.inputs)], move_tensor(examples.y, where), index)
-
-        return Episode([Part(task, move(support), move(target)) for task, support, target in self])
-
-    @cached_property
-    def inputs(self) -> list[Any]:
-        """What there is to encode, each thing once: support and target may be parts of the same graphs."""
-        return list({id(e.inputs): e.inputs for part in self.parts for e in (part.support, part.target)}.values())
-
-    @cached_property
-    def joined(self) -> tuple[Any, list[int]] | None:
-        """The inputs as one, and how many rows each has, if they can be joined (as graphs can)."""
-        return self.inputs[0].concat(self.inputs) if hasattr(self.inputs[0], "concat") else None
+    Args:
+        store: the set.
+        tasks: what is learned.
+        ids: a batch of graphs, in random order.
+        rng: the source of all cuts.
+    """
+    # If equal shares do not come out even, chance says which tasks get one more.
+    sizes = np.full(len(tasks), len(ids) // len(tasks))
+    sizes[rng.permutation(len(sizes))[: len(ids) % len(sizes)]] += 1
+    dealt = np.split(ids, np.cumsum(sizes)[:-1])
+    return [Part(task, *task.cut(store, own, rng)) for task, own in zip(tasks, dealt, strict=True)]
 
 
+def whole_episode(store: GraphStore, tasks: Sequence[GraphTask], ids: Array, rng: np.random.Generator) -> Episode:
+    """An episode for validation, in which every task uses all the graphs."""
+    return [Part(task, *task.cut(store, ids, rng)) for task in tasks]
+
+
+def concurrent_batch(store: GraphStore, tasks: Sequence[GraphTask], ids: Array, rng: np.random.Generator) -> Batch:
+    """All tasks on all graphs, as classical training has it (Algorithm 2)."""
+    batch = store.cut(ids)
+    return [(task, task.examples(batch, rng)) for task in tasks]
+
+
+def concurrent_episode(
+    store: GraphStore, tasks: Sequence[GraphTask], ids: Array, rng: np.random.Generator
+) -> tuple[Batch, Batch]:
+    """One support and one target set of graphs, 60/40, all tasks on all graphs of each (Algorithm 3)."""
+    first = int(share(np.array(len(ids)), 0.6))
+    ids = rng.permutation(ids)
+    return concurrent_batch(store, tasks, ids[:first], rng), concurrent_batch(store, tasks, ids[first:], rng)
+
+
+Build = Callable[[GraphStore, Sequence[GraphTask], Array, np.random.Generator], Any]
+
+
+@dataclass
 class EpisodeSampler:
-    """Draws multi-task episodes from some graphs of a set.
+    """Draws what a method learns from, anew at every step, from some graphs of a set.
 
-    An epoch passes over the graphs once, in a random order. A batch of them is dealt out equally to the tasks, each
-    graph to one task, and each task cuts its graphs into a support and a target set. Every draw depends on the seed,
-    the epoch and the step alone, so that it can be repeated after an interruption.
+    An epoch passes over the graphs once, in a random order. Every draw depends on the seed, the split, the epoch and
+    the step alone, so that it can be repeated after an interruption.
 
     Args:
         store: the set.
         ids: the graphs to draw from.
         tasks: what is learned.
-        batch_size: how many graphs an episode has, about: the batches of an epoch are of equal size.
+        batch_size: how many graphs a step sees, about: the batches of an epoch are of equal size.
+        build: makes the episode or batch of a step.
         seed: of the run.
         split: tells the streams of a run's splits apart.
-        device: where the episodes are wanted.
 
     >>> from same.graphs import planted
     >>> from same.tasks import make_tasks
@@ -86,52 +95,87 @@ class EpisodeSampler:
     [('gc', 3), ('nc', 5)]
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        ids: Array,
-        tasks: Sequence[GraphTask],
-        *,
-        batch_size: int,
-        seed: int = 0,
-        split: int = 0,
-        device: torch.device | None = None,
-    ) -> None:
-        least = 2 * len(tasks)
-        if batch_size < least or len(ids) < least:
+    store: GraphStore
+    ids: Array
+    tasks: Sequence[GraphTask]
+    batch_size: int
+    build: Build = multi_task_episode
+    seed: int = 0
+    split: int = 0
+
+    def __post_init__(self) -> None:
+        # A multi-task episode needs two graphs of its own for each task, and other batches are not worse for it.
+        least = 2 * len(self.tasks)
+        if self.batch_size < least or len(self.ids) < least:
             raise InputError(
-                f"batch_size: {len(tasks)} tasks need at least {least} graphs an episode, "
-                f"not {batch_size} of {len(ids)}"
+                f"batch_size: {len(self.tasks)} tasks need at least {least} graphs an episode, "
+                f"not {self.batch_size} of {len(self.ids)}"
             )
-        self.store, self.ids, self.tasks = store, np.asarray(ids), tasks
-        self.key, self.device = (seed, split), device or torch.device("cpu")
-        self.steps = max(1, round(len(ids) / batch_size))
+        self.steps = max(1, round(len(self.ids) / self.batch_size))
         self._epoch: tuple[int, list[Array]] = (-1, [])
 
-    def draw(self, epoch: int, step: int) -> Episode:
-        """The episode of a step, 0..steps-1, of an epoch."""
-        seed, split = self.key
+    def draw(self, epoch: int, step: int) -> Any:
+        """The episode or batch of a step, 0..steps-1, of an epoch."""
         if self._epoch[0] != epoch:
-            order = stream(seed, "episodes", split, epoch).permutation(self.ids)
+            order = stream(self.seed, "episodes", self.split, epoch).permutation(self.ids)
             self._epoch = (epoch, np.array_split(order, self.steps))
-        rng = stream(seed, "episodes", split, epoch, step + 1)
-        batch = self._epoch[1][step]
-        # Equal shares; if they do not come out even, chance says which tasks get one more.
-        sizes = np.full(len(self.tasks), len(batch) // len(self.tasks))
-        sizes[rng.permutation(len(sizes))[: len(batch) % len(sizes)]] += 1
-        dealt = np.split(batch, np.cumsum(sizes)[:-1])
-        parts = [Part(task, *task.cut(self.store, own, rng)) for task, own in zip(self.tasks, dealt, strict=True)]
-        return Episode(parts).to(self.device)
+        rng = stream(self.seed, "episodes", self.split, epoch, step + 1)
+        return self.build(self.store, self.tasks, self._epoch[1][step], rng)
 
 
-def fixed_episodes(
-    store: GraphStore, ids: Array, tasks: Sequence[GraphTask], *, count: int, seed: int = 0, split: int = 0
-) -> list[Episode]:
-    """Episodes for validation: the same whenever they are made, and in each of them every task uses all the graphs."""
+def fixed(
+    build: Build,
+    store: GraphStore,
+    tasks: Sequence[GraphTask],
+    ids: Array,
+    *,
+    count: int = 1,
+    seed: int = 0,
+    split: int = 0,
+    name: Stream = "validation",
+) -> list[Any]:
+    """Episodes or batches of all of some graphs, for validation: the same whenever they are made."""
     if len(ids) < 2:
-        raise InputError(f"{store.name}: {len(ids)} validation graphs; at least two are needed")
-    episodes = []
-    for number in range(count):
-        rng = stream(seed, "validation", split, number)
-        episodes.append(Episode([Part(task, *task.cut(store, ids, rng)) for task in tasks]))
-    return episodes
+        raise InputError(f"{store.name}: {len(ids)} graphs for {name}; at least two are needed")
+    return [build(store, tasks, ids, stream(seed, name, split, number)) for number in range(count)]
+
+
+def embed(encoder: Callable[[Any], Tensor], sets: Sequence[Examples]) -> list[Examples]:
+    """The same examples with their embeddings known: everything there is to encode is encoded once.
+
+    Args:
+        encoder: from inputs to rows of embeddings.
+        sets: examples, some of which may share their inputs. Inputs that have a `concat`, as graphs do, are encoded in
+            one go.
+    """
+    inputs = list({id(examples.inputs): examples.inputs for examples in sets}.values())
+    rows: Sequence[Tensor]
+    if len(inputs) > 1 and hasattr(inputs[0], "concat"):
+        joined, sizes = inputs[0].concat(inputs)
+        rows = encoder(joined).split(sizes)
+    else:
+        rows = [encoder(each) for each in inputs]
+    known = {id(each): h for each, h in zip(inputs, rows, strict=True)}
+    return [replace(examples, embeddings=known[id(examples.inputs)]) for examples in sets]
+
+
+def moved(thing: Any, where: Any) -> Any:
+    """An episode or batch on another device, or with floating-point numbers of another type.
+
+    What several examples share, they share afterwards.
+    """
+    known: dict[int, Any] = {}
+
+    def move(thing: Any) -> Any:
+        if isinstance(thing, GraphBatch):
+            return thing.to(where)
+        if isinstance(thing, Examples):
+            if id(thing.inputs) not in known:
+                known[id(thing.inputs)] = thing.inputs.to(where)
+            index = None if thing.index is None else move_tensor(thing.index, where)
+            return Examples(known[id(thing.inputs)], move_tensor(thing.y, where), index)
+        if isinstance(thing, Part):
+            return Part(*map(move, thing))
+        return type(thing)(map(move, thing)) if isinstance(thing, list | tuple) else thing
+
+    return move(thing)

@@ -8,19 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from same.config import Config, make_config, read_config
-from same.episodes import EpisodeSampler, fixed_episodes
+from same.config import FIRST_TASKS, Config, make_config, read_config
+from same.episodes import (
+    Build,
+    EpisodeSampler,
+    concurrent_batch,
+    concurrent_episode,
+    fixed,
+    multi_task_episode,
+    whole_episode,
+)
 from same.errors import InputError
 from same.files import atomic
 from same.graphs import GraphStore, Inputs, Split, load, split
 from same.graphs.splits import rare_classes
-from same.methods.same import SAME, learn_inner_rates
+from same.methods import SAME, Classical, Infomax, Traditional, learn_inner_rates
+from same.methods.infomax import add_infomax, infomax_batch
 from same.nn import Encoder, Model
 from same.streams import stream
 from same.tasks import GraphTask, make_tasks
-from same.training import State, train
+from same.training import Method, State, train
+from same.weighting import make_weighting
 
 log = logging.getLogger("same")
 
@@ -65,7 +75,25 @@ def prepare(config: Config, data: str | Path | None = None) -> Setting:
         unit_norm=config.unit_norm,
         dropout=config.dropout,
     )
-    return Setting(store, parts, tasks, Model(encoder, {task.name: task.head(config.width) for task in tasks}))
+    heads = {} if config.method == "infomax" else {task.name: task.head(config.width) for task in tasks}
+    model = Model(encoder, heads, make_weighting(config.weighting, config.tasks, config.weights))
+    if config.method == "infomax":
+        add_infomax(model, config.width)
+    if config.learn_inner_lr:
+        learn_inner_rates(model, config.inner_lr)
+    return Setting(store, parts, tasks, model)
+
+
+def make_method(config: Config) -> tuple[Method, Build, Build]:
+    """The method of a configuration, what it learns from, and what it is validated on."""
+    inner = (config.inner_lr, config.inner_steps, config.first_order)
+    if config.method in ("isame", "esame"):
+        return SAME(config.method == "isame", *inner), multi_task_episode, whole_episode
+    if config.method == "traditional":
+        return Traditional(config.adapts == "all", *inner), concurrent_episode, concurrent_episode
+    if config.method == "infomax":
+        return Infomax(), infomax_batch, infomax_batch
+    return Classical(), concurrent_batch, concurrent_batch
 
 
 def run(
@@ -96,20 +124,24 @@ def run(
         return json.loads((folder / RESULT).read_text(encoding="utf-8"))
     setting = prepare(config, data)
     store, parts, tasks = setting.store, setting.split, setting.tasks
-    key = {"seed": config.seed, "split": config.split}
     where = find_device(device)
-    sampler = EpisodeSampler(store, parts.train, tasks, batch_size=config.batch_size, device=where, **key)
-    validation = [
-        episode.to(where)
-        for episode in fixed_episodes(store, parts.validation, tasks, count=config.validation_episodes, **key)
-    ]
-    method = SAME(config.method == "isame", config.inner_lr, config.inner_steps, config.first_order)
-    if config.learn_inner_lr:
-        learn_inner_rates(setting.model, config.inner_lr)
-    setting.model.to(where)
+    method, build, build_fixed = make_method(config)
+    sampler = EpisodeSampler(store, parts.train, tasks, config.batch_size, build, config.seed, config.split)
+    validation = fixed(
+        build_fixed,
+        store,
+        tasks,
+        parts.validation,
+        count=config.validation_episodes,
+        seed=config.seed,
+        split=config.split,
+    )
     # Only now: a mistake in the configuration leaves nothing behind.
     with atomic(folder / CONFIG) as temporary:
         temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
+    if config.method == "finetuned":
+        _start_from(setting.model, _first_run(config, folder), data=data, device=device, report=report, stop=stop)
+    setting.model.to(where)
     state = train(setting.model, method, sampler, validation, config, folder=folder, report=report, stop=stop)
     with atomic(folder / MODEL) as temporary:
         save_file(setting.model.state_dict(), temporary)
@@ -117,6 +149,21 @@ def run(
     with atomic(folder / RESULT) as temporary:
         temporary.write_text(json.dumps(result, indent=1), encoding="utf-8")
     return result
+
+
+def _first_run(config: Config, folder: Path) -> tuple[Config, Path]:
+    """The run that fine-tuning starts from: the one beside this run if it is done, otherwise one within this run."""
+    first = config.model_copy(update={"method": "classical", "tasks": FIRST_TASKS})
+    beside = folder.parent / first.key
+    return first, beside if (beside / RESULT).is_file() else folder / "first"
+
+
+def _start_from(model: Model, first: tuple[Config, Path], **how: Any) -> None:
+    """Puts a model where the run of another configuration ended, done now if it has not been."""
+    config, folder = first
+    run(config, folder, **how)
+    there = load_file(folder / MODEL)
+    model.load_state_dict({name: there[name] for name in model.state_dict()})
 
 
 def find_device(name: str) -> torch.device:

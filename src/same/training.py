@@ -14,9 +14,11 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from same.config import Config
+from same.episodes import moved
 from same.errors import InputError
 from same.files import atomic
 from same.streams import stream
+from same.weighting import Weighting
 
 Record = dict[str, Any]
 
@@ -124,7 +126,7 @@ def train(
         epoch, step = divmod(state.step, sampler.steps)
         if config.dropout:
             torch.manual_seed(int(stream(config.seed, "dropout", config.split, state.step).integers(2**63)))
-        losses = _step(model, method, sampler.draw(epoch, step), optimiser, config, state.step)
+        losses = _step(model, method, _on(model, sampler.draw(epoch, step)), optimiser, config, state.step)
         state.step += 1
         report(state.step, steps, {"losses": losses})
         if state.step % (config.validate_every * sampler.steps) == 0 or state.step == steps:
@@ -146,14 +148,14 @@ def _step(
 ) -> dict[str, float]:
     """One UPDATE; what the losses were."""
     model.train()
+    weighting = getattr(model, "weighting", None) or Weighting(config.weights)
     losses = method.losses(model, episode)
     values = {task: loss.item() for task, loss in losses.items()}
     for task, value in values.items():
         if not math.isfinite(value):
             raise DivergedError(step, f"the loss of {task}")
-    o_loss = torch.stack([config.weights.get(task, 1.0) * loss for task, loss in losses.items()]).sum()
     optimiser.zero_grad()
-    o_loss.backward()
+    weighting.backward(losses, model)
     norm = nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
     if not math.isfinite(norm.item()):
         raise DivergedError(step, "the gradient")
@@ -166,7 +168,7 @@ def _validate(
 ) -> None:
     """Adds the mean losses and scores over some episodes to the history, and keeps the model if it is the best."""
     model.eval()
-    found = [method.evaluate(model, episode) for episode in episodes]
+    found = [method.evaluate(model, _on(model, episode)) for episode in episodes]
     tasks = {}
     for task in found[0]:
         loss, score = (sum(values) / len(found) for values in zip(*(row[task] for row in found), strict=True))
@@ -181,6 +183,12 @@ def _validate(
     if state.best_record is None or objective < state.best_record["objective"]:
         state.best_record = record
         state.best = {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+
+def _on(model: nn.Module, episode: Any) -> Any:
+    """The episode where the model is."""
+    device = next(model.parameters()).device
+    return episode if device.type == "cpu" else moved(episode, device)
 
 
 def _goes_on(state: State, config: Config) -> bool:

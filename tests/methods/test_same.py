@@ -8,10 +8,9 @@ from torch import nn
 
 import literal
 from helpers import random_store
-from same.episodes import Episode, EpisodeSampler, Part
+from same.episodes import EpisodeSampler, Part, moved
 from same.graphs.store import GraphBatch
-from same.methods import SAME, adapt, esame, isame, outer_losses
-from same.methods.same import learn_inner_rates
+from same.methods import SAME, adapt, esame, isame, learn_inner_rates, outer_losses
 from same.nn import Encoder, Model
 from same.tasks import Examples, Task, make_tasks
 
@@ -35,7 +34,7 @@ def make(tasks=TASKS, seed=0, width=6, pair="symmetric", unit_norm=True, kind="g
 
 def draw(store, tasks, seed=0):
     sampler = EpisodeSampler(store, np.arange(len(SIZES)), tasks, batch_size=len(SIZES), seed=seed)
-    return sampler.draw(0, 0).to(torch.float64)
+    return moved(sampler.draw(0, 0), torch.float64)
 
 
 def total(method, model, episode):
@@ -132,7 +131,7 @@ def test_esame_adapts_the_head_alone_and_the_encoder_learns_outside():
 @pytest.mark.parametrize("method", [isame(), esame()])
 def test_an_episode_of_one_task_moves_no_other_head(method):
     store, tasks, model = make()
-    episode = Episode([part for part in draw(store, tasks).parts if part.task.name == "nc"])
+    episode = [part for part in draw(store, tasks) if part.task.name == "nc"]
     found = gradients(total(method, model, episode), model)
     for name, g in found.items():
         assert (g is None) == name.startswith(("heads.gc", "heads.lp")), name
@@ -193,15 +192,16 @@ def permuted(batch: GraphBatch, rng) -> tuple[GraphBatch, torch.Tensor]:
 def test_the_order_of_nodes_does_not_matter(method):
     store, tasks, model = make(seed=5)
     episode, rng = draw(store, tasks), np.random.default_rng(0)
-    moved = {id(b): permuted(b, rng) for b in episode.inputs}
+    inputs = {id(e.inputs): e.inputs for _, *both in episode for e in both}
+    other_order = {key: permuted(b, rng) for key, b in inputs.items()}
 
     def move(e: Examples) -> Examples:
-        batch, where = moved[id(e.inputs)]
+        batch, where = other_order[id(e.inputs)]
         return Examples(batch, e.y, None if e.index is None else where[e.index])
 
-    other = Episode([Part(t, move(s), move(g)) for t, s, g in episode])
-    for b in episode.inputs:
-        batch, where = moved[id(b)]
+    other = [Part(t, move(s), move(g)) for t, s, g in episode]
+    for key, b in inputs.items():
+        batch, where = other_order[key]
         torch.testing.assert_close(model.encoder(batch)[where], model.encoder(b), rtol=1e-9, atol=1e-12)
     for name, value in method.losses(model, episode).items():
         torch.testing.assert_close(method.losses(model, other)[name], value, rtol=1e-9, atol=1e-12)
@@ -240,12 +240,10 @@ def test_the_method_works_without_graphs(adapt_encoder):
     def episode():
         order = torch.randperm(64)
         halves = [(order[:32], order[32:]) for _ in tasks]
-        return Episode(
-            [
-                Part(Fit(name), Examples(x[s], y[s]), Examples(x[t], y[t]))
-                for (name, y), (s, t) in zip(tasks.items(), halves, strict=True)
-            ]
-        )
+        return [
+            Part(Fit(name), Examples(x[s], y[s]), Examples(x[t], y[t]))
+            for (name, y), (s, t) in zip(tasks.items(), halves, strict=True)
+        ]
 
     optimiser = torch.optim.Adam(model.parameters(), 0.01)
     losses = []

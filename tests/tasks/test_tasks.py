@@ -4,7 +4,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from helpers import random_store
-from same.episodes import Episode, Part
+from same.episodes import whole_episode
 from same.errors import InputError
 from same.graphs import GraphStore
 from same.methods import esame, isame
@@ -60,10 +60,10 @@ def test_regression_learns(columns):
     torch.manual_seed(0)
     model = Model(Encoder(3, width=16, unit_norm=False), {task.name: task.head(16) for task in tasks})
     optimiser = torch.optim.Adam(model.parameters(), 5e-3)
-    fixed = Episode([Part(t, *t.cut(store, np.arange(30), np.random.default_rng(1))) for t in tasks])
+    fixed = whole_episode(store, tasks, np.arange(30), np.random.default_rng(1))
     before = esame().evaluate(model, fixed)
     for _ in range(300):
-        episode = Episode([Part(t, *t.cut(store, rng.permutation(30)[:12], rng)) for t in tasks])
+        episode = whole_episode(store, tasks, rng.permutation(30)[:12], rng)
         loss = sum(esame().losses(model, episode).values())
         optimiser.zero_grad()
         loss.backward()

@@ -12,24 +12,52 @@ from same.tasks.task import Task
 Params = dict[str, Tensor]
 
 
-def adapt(
+def test(model: nn.Module, adapted: Params, task: Task, target: Any) -> Tensor:
+    """L(f_θ′, T): the loss of adapted parameters on some examples of a task.
+
+    Args:
+        model: f, called as `model(task.name, examples)`.
+        adapted: θ′; parameters that are not named are the model's own.
+        task: has the loss L.
+        target: the examples T.
+    """
+    return task.loss(functional_call(model, adapted, (task.name, target)), target)
+
+
+def adapt(model: nn.Module, task: Task, support: Any, **how: Any) -> Params:
+    """θ′ adapted to one task: some steps of gradient descent on the loss of its support set.
+
+    Args:
+        model: called as `model(task.name, examples)`. If it has a weighting, that weighs the loss.
+        task: has the loss.
+        support: the examples.
+        how: `lr`, `steps` and so on, see `descend`.
+    """
+    weighting = getattr(model, "weighting", None)
+
+    def i_loss(adapted: Params) -> Tensor:
+        loss = test(model, adapted, task, support)
+        return loss if weighting is None else weighting.weigh({task.name: loss})
+
+    return descend(model, i_loss, **how)
+
+
+def descend(
     model: nn.Module,
-    task: Task,
-    support: Any,
+    i_loss: Callable[[Params], Tensor],
     *,
     lr: float | Mapping[str, Tensor],
     steps: int = 1,
     adapts: Callable[[str], bool] = lambda name: True,
     first_order: bool = False,
 ) -> Params:
-    """θ′ after some steps of gradient descent on a task's support set:
+    """θ′ after some steps of gradient descent:
 
         θ′(0) = θ,   θ′(i) = θ′(i-1) − α ∇ L(f_θ′(i-1), S)
 
     Args:
-        model: called as `model(task.name, examples)`.
-        task: has the loss L.
-        support: the examples S.
+        model: has the parameters θ.
+        i_loss: L(f_·, S), a function of the adapted parameters.
         lr: α, one for all parameters or, by their names, one for each of their numbers.
         steps: how many.
         adapts: which parameters, by name, are adapted; the others stay θ.
@@ -38,37 +66,35 @@ def adapt(
     Returns:
         The adapted parameters, as functions of θ, by name.
 
-    >>> class Fit(Task):
-    ...     name = "fit"
-    ...     def loss(self, output, y): return (output - y).square().sum() / 2
-    ...     def score(self, output, y): return -float(self.loss(output, y))
-    >>> class Constant(nn.Module):
-    ...     def __init__(self):
-    ...         super().__init__()
-    ...         self.c = nn.Parameter(torch.zeros(1))
-    ...     def forward(self, task, examples): return self.c
-    >>> adapt(Constant(), Fit(), torch.ones(1), lr=0.5, steps=2)["c"].item()
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.zeros_(model.weight)
+    >>> descend(model, lambda p: (p["weight"] - 1).square().sum() / 2, lr=0.5, steps=2)["weight"].item()
     0.75
     """
     adapted: Params = {name: value for name, value in model.named_parameters() if adapts(name)}
     for _ in range(steps):
         with torch.enable_grad():
-            loss = task.loss(functional_call(model, adapted, (task.name, support)), support)
             gradients = torch.autograd.grad(
-                loss, list(adapted.values()), create_graph=not first_order, allow_unused=True
+                i_loss(adapted), list(adapted.values()), create_graph=not first_order, allow_unused=True
             )
         adapted = {
-            # A parameter that this task does not use stays where it is.
-            name: value if gradient is None else value - _rate(lr, name) * gradient
+            # A parameter that the loss does not depend on stays where it is.
+            name: value if gradient is None else value - (lr[name] if isinstance(lr, Mapping) else lr) * gradient
             for (name, value), gradient in zip(adapted.items(), gradients, strict=True)
         }
     return adapted
 
 
-def test(model: nn.Module, adapted: Params, task: Task, target: Any) -> Tensor:
-    """L(f_θ′, T): the loss of the adapted parameters on a task's target set."""
-    return task.loss(functional_call(model, adapted, (task.name, target)), target)
+def learn_inner_rates(model: nn.Module, inner_lr: float) -> None:
+    """Gives each number of encoder and heads an inner rate of its own, learned in the outer loop (Li et al., 2017)."""
+    rates = {
+        name.replace(".", "/"): nn.Parameter(torch.full_like(value, inner_lr))
+        for name, value in model.named_parameters()
+        if name.startswith(("encoder.", "heads."))
+    }
+    model.inner_rates = nn.ParameterDict(rates)
 
 
-def _rate(lr: float | Mapping[str, Tensor], name: str) -> float | Tensor:
-    return lr[name] if isinstance(lr, Mapping) else lr
+def inner_rates(model: nn.Module) -> dict[str, Tensor]:
+    """The learned inner rates of a model by the names of its parameters; empty where there are none."""
+    return {name.replace("/", "."): rate for name, rate in getattr(model, "inner_rates", {}).items()}

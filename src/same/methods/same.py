@@ -1,7 +1,7 @@
 """SAME: learn parameters that a step of gradient descent makes good at each task alone (Algorithm 1)."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from same.methods.adapt import Params, adapt, test
+from same.episodes import embed
+from same.methods.adapt import Params, adapt, inner_rates, test
 from same.tasks.task import Task
 
 Adapt = Callable[[nn.Module, Task, Any], Params]
@@ -33,20 +34,6 @@ def outer_losses(model: nn.Module, episode: Iterable[Any], adapt: Adapt) -> dict
         adapted = adapt(model, task, support)  # θ′(t)
         losses[task.name] = test(model, adapted, task, target)
     return losses
-
-
-def embed(encoder: nn.Module, episode: Any) -> list[Any]:
-    """The episode with all its embeddings known: everything there is to encode is encoded once."""
-    if episode.joined is None:
-        rows = [encoder(inputs) for inputs in episode.inputs]
-    else:
-        joined, sizes = episode.joined
-        rows = encoder(joined).split(sizes)
-    known = {id(inputs): h for inputs, h in zip(episode.inputs, rows, strict=True)}
-    return [
-        (task, *(replace(examples, embeddings=known[id(examples.inputs)]) for examples in (support, target)))
-        for task, support, target in episode
-    ]
 
 
 @dataclass(frozen=True)
@@ -81,7 +68,11 @@ class SAME:
         return results
 
     def _prepared(self, model: Any, episode: Any) -> Any:
-        return episode if self.adapt_encoder else embed(model.encoder, episode)
+        """eSAME's episodes come with all embeddings known."""
+        if self.adapt_encoder:
+            return episode
+        known = iter(embed(model.encoder, [examples for _, *both in episode for examples in both]))
+        return [(task, next(known), next(known)) for task, _, _ in episode]
 
     def _adapt(self, model: nn.Module, first_order: bool) -> Adapt:
         lr = inner_rates(model) or self.inner_lr
@@ -101,19 +92,5 @@ class SAME:
         return adapt_to
 
 
-isame = partial(SAME, adapt_encoder=True)
-esame = partial(SAME, adapt_encoder=False)
-
-
-def learn_inner_rates(model: nn.Module, inner_lr: float) -> None:
-    """Gives each number of a model's encoder and heads an inner rate of its own, learned in the outer loop."""
-    rates = {
-        name.replace(".", "/"): nn.Parameter(torch.full_like(value, inner_lr))
-        for name, value in model.named_parameters()
-    }
-    model.inner_rates = nn.ParameterDict(rates)
-
-
-def inner_rates(model: nn.Module) -> dict[str, Tensor]:
-    """The learned inner rates of a model by the names of its parameters; empty where there are none."""
-    return {name.replace("/", "."): rate for name, rate in getattr(model, "inner_rates", {}).items()}
+isame = partial(SAME, True)
+esame = partial(SAME, False)

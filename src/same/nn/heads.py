@@ -22,8 +22,8 @@ class NodeHead(nn.Module):
         self.out = nn.Linear(width, outputs)
 
     def forward(self, h: Tensor, examples: "Examples") -> Tensor:
-        """[examples, outputs] for the nodes `examples.index`."""
-        return self.out(h[examples.index])
+        """[examples, outputs] for the nodes `examples.index`, or for all."""
+        return self.out(h if examples.index is None else h[examples.index])
 
 
 class GraphHead(nn.Module):

@@ -4,7 +4,7 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from same.graphs.store import GraphStore
+from same.graphs.store import GraphBatch, GraphStore
 from same.nn.heads import GraphHead
 from same.tasks.task import Array, Examples, GraphTask, share
 
@@ -31,6 +31,10 @@ class GraphClassification(GraphTask):
         """60 % of the graphs, at random, and the others."""
         return graph_examples(store, ids, rng)
 
+    def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
+        """All graphs."""
+        return all_graphs(batch)
+
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Cross-entropy."""
         return F.cross_entropy(output, examples.y)
@@ -44,7 +48,10 @@ def graph_examples(store: GraphStore, ids: Array, rng: np.random.Generator) -> t
     """Support and target sets of whole graphs, 60/40 at random."""
     ids = rng.permutation(ids)
     first = int(share(np.array(len(ids)), 0.6))
-    support, target = store.cut(ids[:first]), store.cut(ids[first:])
-    assert support.graph_y is not None
-    assert target.graph_y is not None
-    return Examples(support, support.graph_y), Examples(target, target.graph_y)
+    return all_graphs(store.cut(ids[:first])), all_graphs(store.cut(ids[first:]))
+
+
+def all_graphs(batch: GraphBatch) -> Examples:
+    """Every graph of a batch, with its label."""
+    assert batch.graph_y is not None
+    return Examples(batch, batch.graph_y)

@@ -38,15 +38,20 @@ class LinkPrediction(GraphTask):
     def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
         """In each graph, 80 % of the edges and of as many random non-edges; and the others, whose edges are removed."""
         batch = store.cut(ids)
-        graph = _groups(batch.edge_ptr.numpy())
-        removed = ranks(graph, rng) < share(np.diff(batch.edge_ptr.numpy()), 0.2)[graph]
-        pairs, graph = non_edges(batch, rng)
+        removed, thinner = _remove(batch, rng)
+        pairs, graph = non_edges(batch, np.diff(batch.edge_ptr.numpy()), rng)
         apart = ranks(graph, rng) < share(np.bincount(graph, minlength=batch.num_graphs), 0.2)[graph]
-        edges, thinner = batch.edges.numpy(), batch.drop_edges(torch.from_numpy(removed))
+        edges = batch.edges.numpy()
         return (
             _examples(thinner, edges[:, ~removed], pairs[:, ~apart]),
             _examples(thinner, edges[:, removed], pairs[:, apart]),
         )
+
+    def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
+        """A fifth of the edges of each graph, removed, and as many random non-edges."""
+        removed, thinner = _remove(batch, rng)
+        gone = np.diff(batch.edge_ptr.numpy()) - np.diff(thinner.edge_ptr.numpy())
+        return _examples(thinner, batch.edges.numpy()[:, removed], non_edges(batch, gone, rng)[0])
 
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Binary cross-entropy."""
@@ -59,6 +64,13 @@ class LinkPrediction(GraphTask):
         return float(roc_auc_score(examples.y.cpu().numpy(), output.cpu().numpy()))
 
 
+def _remove(batch: GraphBatch, rng: np.random.Generator) -> tuple[Array, GraphBatch]:
+    """Which edges, a fifth of each graph's, are removed, and the batch without them."""
+    graph = _groups(batch.edge_ptr.numpy())
+    removed = ranks(graph, rng) < share(np.diff(batch.edge_ptr.numpy()), 0.2)[graph]
+    return removed, batch.drop_edges(torch.from_numpy(removed))
+
+
 def _examples(batch: GraphBatch, edges: Array, others: Array) -> Examples:
     y = torch.zeros(edges.shape[1] + others.shape[1], dtype=batch.x.dtype)
     y[: edges.shape[1]] = 1
@@ -69,14 +81,15 @@ def _groups(ptr: Array) -> Array:
     return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
 
 
-def non_edges(batch: GraphBatch, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Random pairs of nodes that are no edges, as many in each graph as it has edges, or all there are; no repeats.
+def non_edges(batch: GraphBatch, wanted: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Random pairs of nodes that are no edges: as many in each graph as are wanted, or all there are; no repeats.
 
     The pairs u < v of a graph of n nodes are numbered 0..n(n-1)/2-1 row by row, and those that are no edges are
     numbered among themselves. Distinct numbers of the second kind are drawn, turned into the first, then into pairs.
 
     Args:
         batch: graphs with all of their edges.
+        wanted: [g] how many.
         rng: the source of the draw.
 
     Returns:
@@ -86,7 +99,7 @@ def non_edges(batch: GraphBatch, rng: np.random.Generator) -> tuple[Array, Array
     n, m = np.diff(starts), np.diff(edge_ptr)
     free = n * (n - 1) // 2 - m
     first = pointers(free)
-    drawn, graph = _draw(free, np.minimum(m, free), first, rng)
+    drawn, graph = _draw(free, np.minimum(wanted, free), first, rng)
 
     # Before the i-th edge of a graph lie (its number - i) pairs that are no edges.
     u, v = batch.edges.numpy()

@@ -35,6 +35,10 @@ class NodeClassification(GraphTask):
         graph, classes = batch.batch.numpy(), batch.node_y.numpy()
         return node_examples(batch, _rounds(graph, classes, rng), rng)
 
+    def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
+        """All nodes."""
+        return all_nodes(batch)
+
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Cross-entropy."""
         return F.cross_entropy(output, examples.y)
@@ -42,6 +46,12 @@ class NodeClassification(GraphTask):
     def score(self, output: Tensor, examples: Examples) -> float:
         """Accuracy."""
         return float((output.argmax(1) == examples.y).double().mean())
+
+
+def all_nodes(batch: GraphBatch) -> Examples:
+    """Every node of a batch, with its label."""
+    assert batch.node_y is not None
+    return Examples(batch, batch.node_y)
 
 
 def _rounds(graph: Array, classes: Array, rng: np.random.Generator) -> Array:

@@ -4,10 +4,10 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from same.graphs.store import GraphStore
+from same.graphs.store import GraphBatch, GraphStore
 from same.nn.heads import GraphHead, NodeHead
-from same.tasks.graph_classification import graph_examples
-from same.tasks.node_classification import node_examples
+from same.tasks.graph_classification import all_graphs, graph_examples
+from same.tasks.node_classification import all_nodes, node_examples
 from same.tasks.task import Array, Examples, GraphTask
 
 
@@ -46,6 +46,10 @@ class GraphRegression(_Regression):
         """60 % of the graphs, at random, and the others."""
         return graph_examples(store, ids, rng)
 
+    def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
+        """All graphs."""
+        return all_graphs(batch)
+
 
 class NodeRegression(_Regression):
     """Tell numbers that belong to a node. Support and target are different nodes of the same graphs, 30/70."""
@@ -68,6 +72,10 @@ class NodeRegression(_Regression):
         """In each graph, 30 % of the nodes, at random, and the others."""
         batch = store.cut(ids)
         return node_examples(batch, np.zeros(batch.num_nodes, np.int64), rng)
+
+    def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
+        """All nodes."""
+        return all_nodes(batch)
 
 
 def _targets(y: Array | None) -> int:

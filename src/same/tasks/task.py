@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor, nn
 
-from same.graphs.store import GraphStore
+from same.graphs.store import GraphBatch, GraphStore
 
 Array = np.ndarray
 
@@ -63,6 +63,10 @@ class GraphTask(Task):
     @abstractmethod
     def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
         """Algorithm 4: a support and a target set from the graphs with these ids."""
+
+    @abstractmethod
+    def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
+        """All that a batch of whole graphs offers: what classical training learns from, and what a probe sees."""
 
 
 def share(counts: Array, part: float) -> Array:

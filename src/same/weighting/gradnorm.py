@@ -1,0 +1,74 @@
+"""GradNorm (Chen, Badrinarayanan, Lee & Rabinovich, ICML 2018)."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from same.weighting.weighting import Weighting, last_shared_weight
+
+
+class GradNorm(Weighting):
+    """L = Σ w(t) L(t), with weights that balance how fast the tasks learn.
+
+    With G(t) = w(t) ‖∇_W L(t)‖ at the last shared layer W, Ḡ their mean, and r(t) the loss ratio L(t)/L₀(t) over its
+    mean, the weights descend along
+
+        Σ |G(t) − Ḡ r(t)^α|   (Ḡ r(t)^α taken as constant)
+
+    with Adam, and are scaled to sum to the number of tasks after every step.
+
+    Args:
+        tasks: at least two.
+        alpha: how strongly slow tasks are helped.
+        lr: the rate of the weights' own descent.
+    """
+
+    w: Tensor
+    first: Tensor
+    moments: Tensor
+    steps: Tensor
+
+    def __init__(self, tasks: Sequence[str], alpha: float = 1.5, lr: float = 0.025) -> None:
+        super().__init__()
+        self.tasks, self.alpha, self.lr = list(tasks), alpha, lr
+        self.register_buffer("w", torch.ones(len(self.tasks)))
+        self.register_buffer("first", torch.zeros(len(self.tasks)))
+        # Adam's own, as buffers: they belong to a checkpoint.
+        self.register_buffer("moments", torch.zeros(2, len(self.tasks)))
+        self.register_buffer("steps", torch.zeros(()))
+
+    def weigh(self, losses: Mapping[str, Tensor]) -> Tensor:
+        """The one loss, of some or all of the tasks."""
+        # A copy: the weights move before the sum is differentiated.
+        w = dict(zip(self.tasks, self.w.clone(), strict=True))
+        return torch.stack([w[task] * loss for task, loss in losses.items()]).sum()
+
+    def backward(self, losses: Mapping[str, Tensor], model: nn.Module) -> None:
+        """Leaves the gradients of the weighted sum in the parameters, and moves the weights."""
+        loss = self.weigh(losses)
+        shared = last_shared_weight(model)
+        gradients = [torch.autograd.grad(losses[task], shared, retain_graph=True)[0] for task in self.tasks]
+        norms = torch.stack([gradient.norm() for gradient in gradients]).to(self.w)
+        values = torch.stack([losses[task].detach() for task in self.tasks]).to(self.w)
+        loss.backward()
+        if not self.first.any():
+            self.first.copy_(values)
+        self._descend(self.weight_gradient(norms, values))
+
+    def _descend(self, gradient: Tensor) -> None:
+        """A step of Adam; no weight turns negative, and all sum to their number."""
+        self.steps += 1
+        self.moments[0].lerp_(gradient, 1 - 0.9)
+        self.moments[1].lerp_(gradient.square(), 1 - 0.999)
+        mean, square = self.moments[0] / (1 - 0.9**self.steps), self.moments[1] / (1 - 0.999**self.steps)
+        self.w -= self.lr * mean / (square.sqrt() + 1e-8)
+        self.w.clamp_(min=1e-3)
+        self.w *= len(self.tasks) / self.w.sum()
+
+    def weight_gradient(self, norms: Tensor, losses: Tensor) -> Tensor:
+        """The gradient of Σ |G(t) − Ḡ r(t)^α| by the weights, from ‖∇_W L(t)‖ and L(t)."""
+        ratio = losses / self.first.clamp(min=1e-12)
+        g = self.w * norms
+        wanted = g.mean() * (ratio / ratio.mean().clamp(min=1e-12)) ** self.alpha
+        return torch.sign(g - wanted) * norms

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from same.config import FIRST_TASKS, Config, make_config, read_config
@@ -23,6 +24,7 @@ from same.episodes import (
 from same.errors import InputError
 from same.files import atomic
 from same.graphs import GraphStore, Inputs, Split, load, split
+from same.graphs.inputs import DEGREE_WITHOUT_ATTRIBUTES
 from same.graphs.splits import rare_classes
 from same.methods import SAME, Classical, Infomax, Traditional, learn_inner_rates
 from same.methods.infomax import add_infomax, infomax_batch
@@ -66,15 +68,7 @@ def prepare(config: Config, data: str | Path | None = None) -> Setting:
     if unknown:
         raise InputError(f"weights: {', '.join(sorted(unknown))}: not among the tasks {', '.join(config.tasks)}")
     torch.manual_seed(int(stream(config.seed, "init", config.split).integers(2**63)))
-    encoder = Encoder(
-        store.num_features,
-        kind=config.encoder,
-        layers=config.layers,
-        width=config.width,
-        residual=config.residual,
-        unit_norm=config.unit_norm,
-        dropout=config.dropout,
-    )
+    encoder = make_encoder(config, store.num_features)
     heads = {} if config.method == "infomax" else {task.name: task.head(config.width) for task in tasks}
     model = Model(encoder, heads, make_weighting(config.weighting, config.tasks, config.weights))
     if config.method == "infomax":
@@ -82,6 +76,19 @@ def prepare(config: Config, data: str | Path | None = None) -> Setting:
     if config.learn_inner_lr:
         learn_inner_rates(model, config.inner_lr)
     return Setting(store, parts, tasks, model)
+
+
+def make_encoder(config: Config, columns: int) -> Encoder:
+    """The encoder of a configuration, at an initialisation that torch's generator decides."""
+    return Encoder(
+        columns,
+        kind=config.encoder,
+        layers=config.layers,
+        width=config.width,
+        residual=config.residual,
+        unit_norm=config.unit_norm,
+        dropout=config.dropout,
+    )
 
 
 def make_method(config: Config) -> tuple[Method, Build, Build]:
@@ -144,7 +151,7 @@ def run(
     setting.model.to(where)
     state = train(setting.model, method, sampler, validation, config, folder=folder, report=report, stop=stop)
     with atomic(folder / MODEL) as temporary:
-        save_file(setting.model.state_dict(), temporary)
+        save_file(setting.model.state_dict() | _inputs_state(setting.store.inputs), temporary)
     result = _result(config, state, sampler.steps)
     with atomic(folder / RESULT) as temporary:
         temporary.write_text(json.dumps(result, indent=1), encoding="utf-8")
@@ -164,6 +171,47 @@ def _start_from(model: Model, first: tuple[Config, Path], **how: Any) -> None:
     run(config, folder, **how)
     there = load_file(folder / MODEL)
     model.load_state_dict({name: there[name] for name in model.state_dict()})
+
+
+def _inputs_state(inputs: Inputs | None) -> dict[str, torch.Tensor]:
+    """What the inputs were fitted to, so that a model can be used where its training graphs are not."""
+    assert inputs is not None
+    return {f"inputs.{name}": torch.from_numpy(getattr(inputs, name)) for name in ("mean", "scale")}
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A finished run: its configuration, the inputs it was fitted to, and its encoder."""
+
+    config: Config
+    inputs: Inputs
+    encoder: Encoder
+    state: dict[str, torch.Tensor]
+
+
+def open_run(folder: Path) -> TrainedRun:
+    """The finished run in a folder; neither its training graphs nor any pickle is needed."""
+    if not (folder / CONFIG).is_file():
+        raise InputError(f"{folder}: holds no run (no {CONFIG})")
+    if not (folder / RESULT).is_file():
+        raise InputError(f"{folder}: the run is not finished; `same train` with the same --out goes on with it")
+    config = make_config(read_config(folder / CONFIG), str(folder / CONFIG))
+    try:
+        state = load_file(folder / MODEL)
+        inputs = Inputs(
+            config.scaling,
+            config.degree if len(state["inputs.mean"]) else config.degree or DEGREE_WITHOUT_ATTRIBUTES,
+            config.walk,
+            state["inputs.mean"].numpy(),
+            state["inputs.scale"].numpy(),
+        )
+        encoder = make_encoder(config, inputs.num_features)
+        own = {name.removeprefix("encoder."): value for name, value in state.items() if name.startswith("encoder.")}
+        encoder.load_state_dict(own)
+    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+        raise InputError(f"{folder / MODEL}: is damaged or of another version ({error}); train again") from error
+    encoder.eval()
+    return TrainedRun(config, inputs, encoder, state)
 
 
 def find_device(name: str) -> torch.device:

@@ -4,8 +4,8 @@ from typing import Literal
 
 import numpy as np
 
-Stream = Literal["splits", "init", "episodes", "probes", "planted", "validation", "dropout"]
-_ORDER: tuple[Stream, ...] = ("splits", "init", "episodes", "probes", "planted", "validation", "dropout")
+Stream = Literal["splits", "init", "episodes", "probes", "planted", "validation", "dropout", "network"]
+_ORDER: tuple[Stream, ...] = ("splits", "init", "episodes", "probes", "planted", "validation", "dropout", "network")
 
 
 def stream(seed: int, name: Stream, *keys: int) -> np.random.Generator:

@@ -34,6 +34,9 @@ class Method(Protocol):
     def evaluate(self, model: nn.Module, episode: Any) -> dict[str, tuple[float, float]]:
         """Loss and score of a validation episode, by task."""
 
+    def adapted(self, model: nn.Module, batch: Any, task: Any) -> dict[str, Tensor]:
+        """What a method makes of the parameters before it tells a task, given (task, examples) to adapt to."""
+
 
 class Sampler(Protocol):
     """Where episodes come from; a draw depends on its arguments alone."""

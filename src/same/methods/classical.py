@@ -53,6 +53,10 @@ class Classical:
         """The loss of each task on all graphs of the batch."""
         return {task.name: task.loss(output, examples) for task, output, examples in perform(model, batch)}
 
+    def adapted(self, model: Any, batch: Batch, task: Task) -> Params:
+        """Nothing is adapted."""
+        return {}
+
     def evaluate(self, model: Any, batch: Batch) -> dict[str, tuple[float, float]]:
         """Loss and score of each task."""
         return evaluate(model, batch)

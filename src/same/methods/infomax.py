@@ -36,6 +36,10 @@ class Infomax:
         true, shuffled = (model.encoder(graphs) for graphs in batch)
         return {"infomax": model.infomax.loss(true, shuffled, torch.sigmoid(true.mean(dim=0)))}
 
+    def adapted(self, model: Any, batch: Any, task: Any) -> dict[str, Tensor]:
+        """Nothing is adapted."""
+        return {}
+
     def evaluate(self, model: Any, batch: tuple[GraphBatch, GraphBatch]) -> dict[str, tuple[float, float]]:
         """The one loss, and its negative as the score."""
         with torch.no_grad():

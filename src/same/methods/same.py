@@ -67,6 +67,11 @@ class SAME:
                 results[task.name] = (float(task.loss(output, target)), task.score(output, target))
         return results
 
+    def adapted(self, model: nn.Module, batch: Iterable[Any], task: Task) -> Params:
+        """θ′ adapted to one task of a batch of (task, examples)."""
+        support = next(examples for other, examples in batch if other.name == task.name)
+        return self._adapt(model, first_order=True)(model, task, support)
+
     def _prepared(self, model: Any, episode: Any) -> Any:
         """eSAME's episodes come with all embeddings known."""
         if self.adapt_encoder:

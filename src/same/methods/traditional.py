@@ -9,6 +9,7 @@ from same.episodes import Batch, embed
 from same.methods.adapt import Params, descend, inner_rates
 from same.methods.classical import evaluate, perform
 from same.nn.model import Model
+from same.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,10 @@ class Traditional:
         """Loss and score on the target graphs after adapting to the support graphs; θ is not touched."""
         support, target = episode
         return evaluate(model, target, self._adapt(model, support, first_order=True))
+
+    def adapted(self, model: Any, batch: Batch, task: Task) -> Params:
+        """θ′ adapted to all tasks of a batch."""
+        return self._adapt(model, batch, first_order=True)
 
     def _adapt(self, model: Model, support: Batch, first_order: bool) -> Params:
         kinds = ("encoder.", "heads.") if self.adapt_encoder else ("heads.",)

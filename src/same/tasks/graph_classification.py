@@ -13,7 +13,7 @@ class GraphClassification(GraphTask):
     """Tell the class of a graph. Support and target are different graphs, 60/40 at random."""
 
     name = "gc"
-    metric = "accuracy"
+    kind = "classes"
 
     def __init__(self, store: GraphStore) -> None:
         self.classes = len(store.graph_classes or ())
@@ -34,6 +34,10 @@ class GraphClassification(GraphTask):
     def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
         """All graphs."""
         return all_graphs(batch)
+
+    def features(self, h: Tensor, examples: Examples) -> Tensor:
+        """The mean of the node embeddings of each graph."""
+        return examples.inputs.mean(h)
 
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Cross-entropy."""

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from same.graphs.store import GraphBatch, GraphStore, pointers, ranges
-from same.nn.heads import Pair, PairHead
+from same.nn.heads import Pair, PairHead, pair_features
 from same.tasks.task import Array, Examples, GraphTask, ranks, share
 
 
@@ -21,7 +21,7 @@ class LinkPrediction(GraphTask):
     """
 
     name = "lp"
-    metric = "ROC AUC"
+    kind = "links"
 
     def __init__(self, store: GraphStore, pair: Pair = "symmetric") -> None:
         self.pair = pair
@@ -52,6 +52,10 @@ class LinkPrediction(GraphTask):
         removed, thinner = _remove(batch, rng)
         gone = np.diff(batch.edge_ptr.numpy()) - np.diff(thinner.edge_ptr.numpy())
         return _examples(thinner, batch.edges.numpy()[:, removed], non_edges(batch, gone, rng)[0])
+
+    def features(self, h: Tensor, examples: Examples) -> Tensor:
+        """Pair features of the embeddings."""
+        return pair_features(h, examples.index, self.pair)
 
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Binary cross-entropy."""
@@ -108,11 +112,11 @@ def non_edges(batch: GraphBatch, wanted: Array, rng: np.random.Generator) -> tup
     number = u * n[of] - u * (u + 1) // 2 + v - u - 1
     before = number - (np.arange(len(u)) - edge_ptr[of]) + first[of]
     number = drawn - first[graph] + np.searchsorted(before, drawn, side="right") - edge_ptr[graph]
-    u, v = _pair(number, n[graph])
+    u, v = numbered_pair(number, n[graph])
     return np.stack([u, v]) + starts[graph], graph
 
 
-def _pair(number: Array, n: Array) -> tuple[Array, Array]:
+def numbered_pair(number: Array, n: Array) -> tuple[Array, Array]:
     """The pair u < v with this number among the pairs of n nodes, row by row."""
 
     def row_start(u: Array) -> Array:

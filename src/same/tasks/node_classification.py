@@ -14,7 +14,7 @@ class NodeClassification(GraphTask):
     """Tell the class of a node. Support and target are different nodes of the same graphs, 30/70."""
 
     name = "nc"
-    metric = "accuracy"
+    kind = "classes"
 
     def __init__(self, store: GraphStore) -> None:
         self.classes = len(store.node_classes or ())
@@ -38,6 +38,10 @@ class NodeClassification(GraphTask):
     def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
         """All nodes."""
         return all_nodes(batch)
+
+    def features(self, h: Tensor, examples: Examples) -> Tensor:
+        """The embeddings as they are."""
+        return h if examples.index is None else h[examples.index]
 
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Cross-entropy."""

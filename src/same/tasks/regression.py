@@ -12,7 +12,7 @@ from same.tasks.task import Array, Examples, GraphTask
 
 
 class _Regression(GraphTask):
-    metric = "R²"
+    kind = "numbers"
 
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Mean squared error."""
@@ -37,6 +37,10 @@ class GraphRegression(_Regression):
     def missing(cls, store: GraphStore) -> str | None:
         """Float targets of the graphs are needed."""
         return None if _targets(store.graph_y) else "targets of graphs (floats)"
+
+    def features(self, h: Tensor, examples: Examples) -> Tensor:
+        """The mean of the node embeddings of each graph."""
+        return examples.inputs.mean(h)
 
     def head(self, width: int) -> nn.Module:
         """See `GraphHead`."""
@@ -63,6 +67,10 @@ class NodeRegression(_Regression):
     def missing(cls, store: GraphStore) -> str | None:
         """Float targets of the nodes are needed."""
         return None if _targets(store.node_y) else "targets of nodes (floats)"
+
+    def features(self, h: Tensor, examples: Examples) -> Tensor:
+        """The embeddings as they are."""
+        return h if examples.index is None else h[examples.index]
 
     def head(self, width: int) -> nn.Module:
         """See `NodeHead`."""

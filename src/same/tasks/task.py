@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from torch import Tensor, nn
@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from same.graphs.store import GraphBatch, GraphStore
 
 Array = np.ndarray
+Kind = Literal["classes", "links", "numbers"]
+"""What is told: one of several classes, yes or no for a pair of nodes, or numbers. It decides how a task is scored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ class GraphTask(Task):
     A task of your own is one class with these methods; see `same/tasks/regression.py`.
     """
 
-    metric: ClassVar[str]
+    kind: ClassVar[Kind]
 
     @classmethod
     @abstractmethod
@@ -67,6 +69,10 @@ class GraphTask(Task):
     @abstractmethod
     def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
         """All that a batch of whole graphs offers: what classical training learns from, and what a probe sees."""
+
+    @abstractmethod
+    def features(self, h: Tensor, examples: Examples) -> Tensor:
+        """[examples, d] what a probe sees of the embeddings `h` of the examples' nodes."""
 
 
 def share(counts: Array, part: float) -> Array:

@@ -1,0 +1,228 @@
+"""What a trained run is worth: probes of its embeddings for every task, beside the floors."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from same.config import Config
+from same.episodes import embed
+from same.errors import InputError
+from same.nn import Model
+from same.nn.heads import Pair
+from same.probes.metrics import MAIN, scores
+from same.probes.network import NetworkProbe
+from same.probes.protocols import Protocol, probe_examples
+from same.probes.svm import LinearSVM
+from same.runs import Setting, make_method, open_run, prepare
+from same.streams import stream
+from same.tasks import TASKS, Examples, GraphTask, make_tasks
+
+Array = np.ndarray
+Probe = Literal["linear", "network", "own"]
+Solver = Literal["newton", "sklearn"]
+
+PROBES: tuple[Probe, ...] = ("linear", "network", "own")
+FLOORS = ("majority", "raw", "untrained")
+GRID = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One score of one model on one task.
+
+    Attributes:
+        model: the method, or the floor.
+        probe: `linear`, `network`, `own` (the model's own head), or `none`.
+        task: what was told.
+        scores: by name, the main one first.
+    """
+
+    model: str
+    probe: str
+    task: str
+    scores: dict[str, float]
+
+    @property
+    def main(self) -> float:
+        """The score that tables show."""
+        return next(iter(self.scores.values()))
+
+
+@dataclass(frozen=True)
+class Probing:
+    """What probes of one split of a set are trained and scored on; the same for every model.
+
+    Attributes:
+        setting: graphs, split and untrained model.
+        tasks: what is probed.
+        sets: the examples, by task and part of the split.
+        config: of the run, for its seed and split.
+        protocol: how link prediction is evaluated.
+        solver: our own for the SVM, or scikit-learn's.
+        choose_c: whether to choose the SVM's C on the validation graphs.
+    """
+
+    setting: Setting
+    tasks: list[GraphTask]
+    sets: dict[str, dict[str, Examples]]
+    config: Config
+    protocol: Protocol
+    solver: Solver
+    choose_c: bool
+
+    @classmethod
+    def of(
+        cls,
+        config: Config,
+        *,
+        data: str | Path | None = None,
+        tasks: Iterable[str] | None = None,
+        protocol: Protocol = "paper",
+        pair: Pair | None = None,
+        solver: Solver = "newton",
+        choose_c: bool = False,
+    ) -> "Probing":
+        """The probing of a configuration's set and split.
+
+        Args:
+            config: of a run.
+            data: where local sets lie.
+            tasks: which; all that the set offers by default.
+            protocol: how link prediction is evaluated.
+            pair: what probes see of two nodes; what the run was trained with by default.
+            solver: `newton` or `sklearn`.
+            choose_c: whether to choose the SVM's C on the validation graphs.
+        """
+        setting = prepare(config, data)
+        names = tasks or [name for name, kind in TASKS.items() if not kind.missing(setting.store)]
+        chosen = make_tasks(list(names), setting.store, pair=pair or config.pair)
+        sets = probe_examples(setting.store, setting.split, chosen, seed=config.seed, k=config.split, protocol=protocol)
+        return cls(setting, chosen, sets, config, protocol, solver, choose_c)
+
+    def floors(self) -> list[Row]:
+        """Majority, raw features and the untrained encoder."""
+        raw = self.rows("raw", lambda batch: batch.x, ("linear",))
+        return [*self.majority(), *raw, *self.rows("untrained", self.setting.model.encoder, ("linear",))]
+
+    def majority(self) -> list[Row]:
+        """The most common class, or the mean, of the training examples; nothing is known of a link."""
+        rows = []
+        for task in self.tasks:
+            train, test = (self.sets[task.name][part].y.numpy() for part in ("train", "test"))
+            if task.kind == "classes":
+                guess = np.full(len(test), np.bincount(train).argmax())
+            else:
+                guess = np.broadcast_to(train.mean(axis=0), test.shape)
+            rows.append(Row("majority", "none", task.name, self._scores(task, test, guess)))
+        return rows
+
+    def rows(self, model: str, encode: Callable[[Any], Tensor], probes: Iterable[Probe]) -> list[Row]:
+        """Scores of probes of an encoder's embeddings."""
+        examples = [self.sets[task.name][part] for task in self.tasks for part in self.sets[task.name]]
+        with torch.no_grad():
+            known = iter(embed(encode, examples))
+        rows = []
+        for task in self.tasks:
+            parts = {part: next(known) for part in self.sets[task.name]}
+            y = parts["test"].y.numpy()
+            if "linear" in probes:
+                rows.append(Row(model, "linear", task.name, self._scores(task, y, self._linear(task, parts))))
+            if "network" in probes:
+                rng = stream(self.config.seed, "network", self.config.split, list(TASKS).index(task.name))
+                told = NetworkProbe().fit_predict(task, parts["train"], parts["validation"], parts["test"], rng)
+                rows.append(Row(model, "network", task.name, self._scores(task, y, told)))
+        return rows
+
+    def own(self, model: Model) -> list[Row]:
+        """Scores of a trained model's own heads on its tasks, after adapting to the training graphs if it adapts."""
+        method = make_method(self.config)[0]
+        tasks = [task for task in self.tasks if task.name in model.heads]
+        batch = [(task, self.sets[task.name]["train"]) for task in tasks]
+        model.eval()
+        rows = []
+        for task in tasks:
+            adapted = method.adapted(model, batch, task)
+            test = self.sets[task.name]["test"]
+            with torch.no_grad():
+                output = functional_call(model, adapted, (task.name, test))
+            told = (output.argmax(dim=1) if task.kind == "classes" else output).numpy()
+            rows.append(Row(self.config.method, "own", task.name, self._scores(task, test.y.numpy(), told)))
+        return rows
+
+    def _scores(self, task: GraphTask, y: Array, told: Array) -> dict[str, float]:
+        found = scores(task.kind, y, told)
+        if self.protocol == "released" and task.kind == "links":
+            # What the released code reports first.
+            return {"accuracy": float(np.mean((told > 0) == (y > 0))), **found}
+        return found
+
+    def _linear(self, task: GraphTask, parts: dict[str, Examples]) -> Array:
+        """[test examples] classes, decision values or numbers, from a linear model of the embeddings."""
+        x, y = {}, {}
+        for part, examples in parts.items():
+            assert examples.embeddings is not None
+            x[part], y[part] = task.features(examples.embeddings, examples).numpy(), examples.y.numpy()
+
+        def fitted(c: float) -> Any:
+            return linear_model(task, self.solver, c).fit(x["train"], y["train"])
+
+        def told(model: Any, part: str) -> Array:
+            return model.decision_function(x[part]) if task.kind == "links" else model.predict(x[part])
+
+        c = 1.0
+        if self.choose_c:
+            found = {c: scores(task.kind, y["validation"], told(fitted(c), "validation")) for c in GRID}
+            c = max(found, key=lambda c: found[c][MAIN[task.kind]])
+        return told(fitted(c), "test")
+
+
+def evaluate_run(
+    folder: Path, *, probes: Iterable[Probe] = PROBES, floors: bool = True, data: str | Path | None = None, **how: Any
+) -> list[Row]:
+    """Scores of a finished run on its test graphs, for every task its set offers, trained for or not.
+
+    Args:
+        folder: of the run.
+        probes: `linear` (an SVM on frozen embeddings), `network` (the task's head on frozen embeddings), `own` (the
+            run's own heads; only where they are what is probed: same pair features, protocol `paper`).
+        floors: whether to add majority, raw features and the untrained encoder.
+        data: where local sets lie.
+        how: `tasks`, `protocol`, `pair` and so on, see `Probing.of`.
+    """
+    probes, run = tuple(probes), open_run(folder)
+    probing = Probing.of(run.config, data=data, **how)
+    rows = probing.floors() if floors else []
+    rows += probing.rows(run.config.method, run.encoder, probes)
+    same_head = probing.protocol == "paper" and how.get("pair") in (None, run.config.pair)
+    if "own" in probes and same_head and run.config.method != "untrained":
+        model = probing.setting.model
+        model.load_state_dict({name: run.state[name] for name in model.state_dict()})
+        rows += probing.own(model)
+    return rows
+
+
+def linear_model(task: GraphTask, solver: Solver, c: float) -> Any:
+    """A linear model of standardised features for a task: an SVM, or ridge regression where numbers are told."""
+    from sklearn.linear_model import Ridge
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import LinearSVC
+
+    if task.kind == "numbers":
+        return make_pipeline(StandardScaler(), Ridge(alpha=1 / c))
+    if solver == "newton":
+        return LinearSVM(c)
+    if solver == "sklearn":
+        return make_pipeline(StandardScaler(), LinearSVC(C=c, random_state=0))
+    raise InputError(f"solver: {solver!r} is not one of newton, sklearn")
+
+
+def as_dict(row: Row) -> dict[str, Any]:
+    """A row as plain values."""
+    return {"model": row.model, "probe": row.probe, "task": row.task, "scores": row.scores}

@@ -1,0 +1,106 @@
+"""Scores, and comparisons of scores over splits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from same.errors import InputError
+from same.tasks.task import Kind
+
+Array = np.ndarray
+
+MAIN = {"classes": "accuracy", "links": "roc_auc", "numbers": "r2"}
+"""The first score of each kind of task, the one that tables show."""
+
+
+def scores(kind: Kind, y: Array, predicted: Array) -> dict[str, float]:
+    """The scores of a task.
+
+    Args:
+        kind: of the task.
+        y: what is true.
+        predicted: classes, decision values of links, or numbers.
+
+    >>> scores("classes", np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]))["accuracy"]
+    0.75
+    """
+    from sklearn import metrics
+
+    if kind == "classes":
+        f1 = metrics.f1_score(y, predicted, average="macro", zero_division=0)
+        return {"accuracy": float(np.mean(y == predicted)), "macro_f1": float(f1)}
+    if kind == "links":
+        if len(np.unique(y)) < 2:
+            raise InputError("link prediction: there are no pairs of both kinds to score")
+        roc, average = metrics.roc_auc_score(y, predicted), metrics.average_precision_score(y, predicted)
+        return {"roc_auc": float(roc), "average_precision": float(average)}
+    r2, mae = metrics.r2_score(y, predicted), metrics.mean_absolute_error(y, predicted)
+    return {"r2": float(r2), "mae": float(mae)}
+
+
+def delta_m(model: Sequence[float], baseline: Sequence[float]) -> float:
+    """Δm = 1/T Σ (M_m,i − M_b,i) / M_b,i, in percent: the mean relative gain of a model over single-task baselines.
+
+    Args:
+        model: M_m, the model's score on each task.
+        baseline: M_b, the score on each task of a classical model trained for that task alone, on the same split.
+
+    >>> round(delta_m([0.55, 0.81], [0.50, 0.90]), 6)
+    0.0
+    """
+    if len(model) != len(baseline) or not len(model):
+        raise InputError("Δm needs a baseline for each task")
+    ratios = [(m - b) / b for m, b in zip(model, baseline, strict=True)]
+    return 100 * sum(ratios) / len(ratios)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How two models compare over the same splits.
+
+    Attributes:
+        mean: of the differences.
+        t_test: p value of the corrected resampled t-test.
+        wilcoxon: p value of the signed-rank test.
+    """
+
+    mean: float
+    t_test: float
+    wilcoxon: float
+
+    def beyond_noise(self, level: float = 0.05) -> bool:
+        """Whether the t-test, which knows that splits overlap, calls the difference more than chance."""
+        return self.t_test < level
+
+
+def compare(a: Sequence[float], b: Sequence[float], *, test_share: float = 0.2, train_share: float = 0.7) -> Comparison:
+    """The differences a − b, split by split, with two tests of whether they could be chance.
+
+    The t statistic is corrected for training sets that overlap (Nadeau & Bengio, 2003):
+
+        t = mean(d) / sqrt((1/k + n_test/n_train) var(d)),   k − 1 degrees of freedom
+
+    Args:
+        a: scores of one model, one a split.
+        b: scores of the other, on the same splits.
+        test_share: n_test.
+        train_share: n_train.
+
+    >>> compare([0.9, 0.8, 0.85], [0.7, 0.65, 0.6]).mean
+    0.2
+    """
+    from scipy import stats
+
+    if len(a) != len(b):
+        raise InputError(f"a comparison needs the same splits: {len(a)} and {len(b)}")
+    d = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    mean = round(float(d.mean()), 12) if len(d) else float("nan")
+    if len(d) < 2:
+        return Comparison(mean, 1.0, 1.0)
+    if np.ptp(d) == 0:
+        # No spread: nothing, if there is no difference either, and otherwise as sure as numbers can be.
+        p = 1.0 if mean == 0 else 0.0
+        return Comparison(mean, p, p if mean == 0 else float(stats.wilcoxon(d).pvalue))
+    t = d.mean() / np.sqrt((1 / len(d) + test_share / train_share) * d.var(ddof=1))
+    return Comparison(mean, float(2 * stats.t.sf(abs(t), len(d) - 1)), float(stats.wilcoxon(d).pvalue))

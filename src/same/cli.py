@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ from same.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from same.probes import Row
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -105,13 +108,11 @@ def train(
     flags = {"dataset": dataset, "method": method, "tasks": tasks, "split": split, "seed": seed}
     config = make_config(values | {name: value for name, value in flags.items() if value is not None})
 
-    import torch
-
+    _one_thread(threads)
     from same.progress import Progress
     from same.runs import RESULT, run
     from same.training import InterruptedTraining
 
-    torch.set_num_threads(threads)
     folder = out or Path("runs") / config.key
     known = (folder / RESULT).is_file()
     log = logging.getLogger("same")
@@ -134,6 +135,96 @@ def train(
     for task, row in best["tasks"].items():
         moves = (f"{what} {result['untrained'][task][what]:.4f} → {row[what]:.4f}" for what in ("loss", "score"))
         typer.echo(f"{task}: validation {', '.join(moves)}")
+
+
+RunArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a finished run.")]
+
+
+@app.command()
+def evaluate(
+    folder: RunArgument,
+    protocol: Annotated[
+        str, typer.Option(help="How link prediction is evaluated: paper, or released (as the authors' code did).")
+    ] = "paper",
+    pair: Annotated[
+        str | None, typer.Option(help="What probes see of two nodes: concat or symmetric; as trained by default.")
+    ] = None,
+    probes: Annotated[str, typer.Option(help="Any of linear, network, own.")] = "linear,network,own",
+    tasks: Annotated[str | None, typer.Option("--tasks", "-t", help="All that the set offers by default.")] = None,
+    solver: Annotated[str, typer.Option(help="Of the SVM: newton (ours, exact) or sklearn.")] = "newton",
+    choose_c: Annotated[bool, typer.Option("--choose-c", help="Choose the SVM's C on the validation graphs.")] = False,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Scores of a run's embeddings on its test graphs, for every task, beside the floors.
+
+    Example: same evaluate runs/first --protocol paper --pair symmetric
+    """
+    _one_thread()
+    from same.probes.evaluate import as_dict, evaluate_run
+    from same.runs import open_run
+
+    wanted = probes.split(",")
+    names = None if tasks is None else tasks.split(",")
+    rows = evaluate_run(
+        folder, probes=wanted, data=data, tasks=names, protocol=protocol, pair=pair, solver=solver, choose_c=choose_c
+    )
+    config = open_run(folder).config
+    if as_json:
+        about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
+        typer.echo(json.dumps({**about, "rows": list(map(as_dict, rows))}, indent=1))
+        return
+    _print_rows(
+        rows,
+        f"{config.dataset}, split {config.split}, seed {config.seed}: protocol {protocol}, "
+        f"pair features {pair or config.pair}; scores on test graphs, %",
+    )
+
+
+_SHORT = {"accuracy": "acc", "macro_f1": "F1", "roc_auc": "AUC", "average_precision": "AP", "r2": "R²", "mae": "MAE"}
+
+
+def _print_rows(rows: "list[Row]", title: str) -> None:
+    """One line a model and probe, one column a task and score."""
+    from rich.table import Table
+
+    columns = {(row.task, name): None for row in rows for name in row.scores}
+    heads = (f"{task} {_SHORT.get(name, name)}" for task, name in columns)
+    table = Table("model", "probe", *heads, title=title, title_justify="left")
+    cells: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    for row in rows:
+        cells.setdefault((row.model, row.probe), {}).update({(row.task, n): s for n, s in row.scores.items()})
+    for names, found in cells.items():
+        table.add_row(*names, *(f"{100 * found[c]:.1f}" if c in found else "" for c in columns))
+    _console().print(table, highlight=False, markup=False)
+
+
+@app.command()
+def embed(
+    folder: RunArgument,
+    dataset: Annotated[str, typer.Argument(help="Name, folder or zip of a set, or `planted`.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
+    kind: Annotated[str, typer.Option("--format", help="npz, or parquet where pyarrow is installed.")] = "npz",
+    data: DataOption = None,
+) -> None:
+    """Node embeddings of a set, with graph ids and the mean of each graph.
+
+    Example: same embed runs/first DHFR --out dhfr.npz
+    """
+    _one_thread()
+    from same.embedding import embed_set
+
+    nodes = embed_set(folder, dataset, out, data=data, kind=kind)
+    typer.echo(f"{out}: embeddings of {nodes:,} nodes")
+
+
+def _one_thread(threads: int = 1) -> None:
+    """Graphs of this size lose time to threads. BLAS libraries read this when they are first imported."""
+    for library in ("OMP", "OPENBLAS", "MKL"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", str(threads))
+    import torch
+
+    torch.set_num_threads(threads)
 
 
 @contextmanager

@@ -24,11 +24,9 @@ from same.streams import stream
 from same.tasks import TASKS, Examples, GraphTask, make_tasks
 
 Array = np.ndarray
-Probe = Literal["linear", "network", "own"]
 Solver = Literal["newton", "sklearn"]
 
-PROBES: tuple[Probe, ...] = ("linear", "network", "own")
-FLOORS = ("majority", "raw", "untrained")
+PROBES = ("linear", "network", "own")
 GRID = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 
 
@@ -122,7 +120,7 @@ class Probing:
             rows.append(Row("majority", "none", task.name, self._scores(task, test, guess)))
         return rows
 
-    def rows(self, model: str, encode: Callable[[Any], Tensor], probes: Iterable[Probe]) -> list[Row]:
+    def rows(self, model: str, encode: Callable[[Any], Tensor], probes: Iterable[str]) -> list[Row]:
         """Scores of probes of an encoder's embeddings."""
         examples = [self.sets[task.name][part] for task in self.tasks for part in self.sets[task.name]]
         with torch.no_grad():
@@ -183,7 +181,7 @@ class Probing:
 
 
 def evaluate_run(
-    folder: Path, *, probes: Iterable[Probe] = PROBES, floors: bool = True, data: str | Path | None = None, **how: Any
+    folder: Path, *, probes: Iterable[str] = PROBES, floors: bool = True, data: str | Path | None = None, **how: Any
 ) -> list[Row]:
     """Scores of a finished run on its test graphs, for every task its set offers, trained for or not.
 
@@ -196,6 +194,8 @@ def evaluate_run(
         how: `tasks`, `protocol`, `pair` and so on, see `Probing.of`.
     """
     probes, run = tuple(probes), open_run(folder)
+    if unknown := set(probes) - set(PROBES):
+        raise InputError(f"probes: {', '.join(sorted(unknown))}: not among {', '.join(PROBES)}")
     probing = Probing.of(run.config, data=data, **how)
     rows = probing.floors() if floors else []
     rows += probing.rows(run.config.method, run.encoder, probes)

@@ -1,0 +1,51 @@
+"""Scores of things that never saw a training step, under both protocols: `python benchmarks/floors.py DIR [SPLITS]`.
+
+DIR holds the zips of the paper's four sets. Mean ± standard deviation over the splits, in percent.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+import torch
+
+from same.config import Config
+from same.graphs.store import GraphBatch
+from same.probes.evaluate import Probing
+
+
+def node_index(batch: GraphBatch) -> torch.Tensor:
+    """One number a node: its place in the file over the number of nodes of its graph."""
+    place = torch.arange(batch.num_nodes) - batch.node_ptr[batch.batch]
+    return (place / batch.node_ptr.diff()[batch.batch])[:, None].float()
+
+
+def main(folder: Path, splits: int) -> None:
+    """Prints a block for each input scaling, and in it a line for each model and task."""
+    torch.set_num_threads(1)
+    names = ("ENZYMES", "PROTEINS", "DHFR", "COX2")
+    for scaling in ("standardise", "row"):
+        cells: dict[str, dict[str, list[float]]] = {}
+        for name in names:
+            for k in range(splits):
+                for protocol, pair in (("paper", "concat"), ("paper", "symmetric"), ("released", "concat")):
+                    config = Config(dataset=name, split=k, scaling=scaling, pair=pair, method="untrained")
+                    tasks = None if pair == "concat" and protocol == "paper" else ["lp"]
+                    probing = Probing.of(config, data=folder, tasks=tasks, protocol=protocol)
+                    rows = [*probing.floors(), *probing.rows("node index", node_index, ("linear",))]
+                    for row in rows:
+                        what = f", {protocol}, {pair}" if row.task == "lp" else ""
+                        label = f"{row.task} {next(iter(row.scores))}{what}: {row.model}"
+                        cells.setdefault(label, {}).setdefault(name, []).append(100 * row.main)
+        print(f"\nscaling {scaling}, {splits} splits")
+        print(f"{'':<52}" + "".join(f"{name:>14}" for name in names))
+        for label in sorted(cells):
+            values = (cells[label][name] for name in names)
+            print(f"{label:<52}" + "".join(f"{np.mean(v):>8.1f} ±{np.std(v):>4.1f}" for v in values))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 10)

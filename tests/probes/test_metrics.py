@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from same.errors import InputError
+from same.probes import compare, delta_m, scores
+
+
+def test_scores_of_hand_made_examples():
+    # Class 0: precision 1, recall 1/2; class 1: precision 2/3, recall 1; class 2 is never right.
+    found = scores("classes", np.array([0, 0, 1, 1, 2]), np.array([0, 1, 1, 1, 0]))
+    assert found["accuracy"] == pytest.approx(3 / 5)
+    assert found["macro_f1"] == pytest.approx((2 * (1 / 2) * (1 / 2) / 1 + 2 * (2 / 3) / (5 / 3) + 0) / 3)
+    # Of 4 pairs (positive, negative) 3 are in order.
+    found = scores("links", np.array([1, 1, 0, 0]), np.array([0.9, 0.3, 0.5, 0.1]))
+    assert found["roc_auc"] == pytest.approx(3 / 4)
+    assert found["average_precision"] == pytest.approx((1 / 1 + 2 / 3) / 2)
+    found = scores("numbers", np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 4.0]))
+    assert found["r2"] == pytest.approx(1 - 1 / 2)
+    assert found["mae"] == pytest.approx(1 / 3)
+
+
+def test_links_of_one_kind_cannot_be_scored():
+    with pytest.raises(InputError, match="no pairs of both kinds"):
+        scores("links", np.ones(3), np.ones(3))
+
+
+def test_delta_m_of_the_papers_definition():
+    # (48.3 - 51.6) / 51.6 = -6.3953 %, (85.3 - 87.5) / 87.5 = -2.5143 %; their mean is -4.4548 %.
+    assert delta_m([48.3, 85.3], [51.6, 87.5]) == pytest.approx(-4.4548, abs=1e-4)
+    with pytest.raises(InputError):
+        delta_m([1.0], [1.0, 2.0])
+
+
+def test_the_corrected_t_test_by_hand():
+    a, b = [0.80, 0.82, 0.78, 0.85], [0.75, 0.80, 0.77, 0.79]
+    d = np.subtract(a, b)
+    t = d.mean() / np.sqrt((1 / 4 + 0.2 / 0.7) * d.var(ddof=1))
+    found = compare(a, b)
+    assert found.mean == pytest.approx(0.035)
+    assert found.t_test == pytest.approx(2 * stats.t.sf(t, 3))
+    # The plain t-test is surer of itself, because it takes overlapping training sets for independent.
+    assert found.t_test > stats.ttest_rel(a, b).pvalue
+    assert found.wilcoxon == pytest.approx(stats.wilcoxon(d).pvalue)
+
+
+def test_comparisons_at_the_edges():
+    assert compare([0.5], [0.4]).t_test == 1.0
+    same = compare([0.5, 0.6], [0.5, 0.6])
+    assert (same.mean, same.t_test, same.wilcoxon) == (0.0, 1.0, 1.0)
+    assert compare([0.5] * 5, [0.4] * 5).beyond_noise()
+    with pytest.raises(InputError, match="the same splits: 2 and 1"):
+        compare([1, 2], [1])

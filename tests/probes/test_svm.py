@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from same.config import Config
+from same.errors import InputError
+from same.probes.svm import LinearSVM, objective
+from same.runs import prepare
+
+
+def assert_as_good_as_sklearn(x, y, x_test, c=1.0):
+    """The objective is scikit-learn's or lower, the predictions are the same but for a row in a thousand."""
+    ours = LinearSVM(c).fit(x, y)
+    scaler = StandardScaler().fit(x.astype(np.float64))
+    theirs = LinearSVC(C=c, tol=1e-8, max_iter=200_000, random_state=0).fit(scaler.transform(x.astype(np.float64)), y)
+    rows = ours._rows(x)
+    for i, w in enumerate(ours.coef_):
+        sign = np.where(y == ours.classes_[1 if len(ours.classes_) == 2 else i], 1.0, -1.0)
+        w_theirs = np.r_[theirs.coef_[i], theirs.intercept_[i]]
+        assert objective(w, rows, sign, c) <= objective(w_theirs, rows, sign, c) * (1 + 1e-9)
+    agree = ours.predict(x_test) == theirs.predict(scaler.transform(x_test.astype(np.float64)))
+    assert agree.mean() >= 0.999
+
+
+@pytest.mark.parametrize("c", [0.01, 1.0, 30.0])
+def test_many_classes(c):
+    x, y = load_digits(return_X_y=True)
+    assert_as_good_as_sklearn(x[:1200], y[:1200], x[1200:], c)
+
+
+def test_two_classes_and_other_names():
+    x, y = load_digits(return_X_y=True)
+    names = np.where(y % 2 == 0, "even", "odd")
+    assert_as_good_as_sklearn(x[:1200], names[:1200], x[1200:])
+
+
+def test_separable_rows():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 4))
+    assert_as_good_as_sklearn(x, (x[:, 0] > 0).astype(int), x)
+
+
+@pytest.mark.parametrize("case", ["constant", "duplicate", "wide", "large", "tiny spread"])
+def test_awkward_columns(case):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(60, 5)).astype(np.float32)
+    y = (x[:, 0] + 0.3 * rng.normal(size=60) > 0).astype(int)
+    x = {
+        "constant": np.c_[x, np.full(60, 7.3)],
+        "duplicate": np.c_[x, x[:, 0]],
+        "wide": np.c_[x, rng.normal(size=(60, 200))],
+        "large": np.c_[x, 1e8 * rng.normal(size=60)],
+        "tiny spread": np.c_[x, 1e-4 * rng.normal(size=60)],
+    }[case]
+    assert_as_good_as_sklearn(x, y, x)
+
+
+def test_classes_that_are_absent_or_alone():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 3))
+    absent = LinearSVM().fit(x, np.repeat([0, 2, 5], 10))
+    assert set(absent.predict(x).tolist()) <= {0, 2, 5}
+    alone = LinearSVM().fit(x, np.full(30, 4))
+    assert alone.predict(x).tolist() == [4] * 30
+    assert alone.decision_function(x).shape == (30,)
+    assert LinearSVM().fit(x, np.repeat([0, 1], 15)).predict(x[:0]).shape == (0,)
+
+
+def test_refusals():
+    with pytest.raises(InputError, match="C: -1 is not a positive number"):
+        LinearSVM(-1)
+
+
+def test_on_real_nodes(real_sets):
+    setting = prepare(Config(dataset="ENZYMES", width=64), real_sets)
+    with torch.no_grad():
+        train, test = (setting.store.cut(ids) for ids in (setting.split.train, setting.split.test))
+        x, x_test = (setting.model.encoder(batch).numpy() for batch in (train, test))
+    assert_as_good_as_sklearn(x, train.node_y.numpy(), x_test)

@@ -16,7 +16,7 @@ many = settings(max_examples=150, deadline=None)
 
 
 def pairs(examples, y):
-    return [tuple(p) for p in examples.index[:, examples.y == y].T.tolist()]
+    return [tuple(sorted(p)) for p in examples.index[:, examples.y == y].T.tolist()]
 
 
 def per_graph(batch, found):
@@ -131,6 +131,19 @@ def test_removed_edges_and_negatives_are_drawn_evenly(density):
             deviation = 5 * np.sqrt(max(expected * (1 - expected), 1e-9) / rounds)
             for p in which:
                 assert abs(counts.get(p, 0) / rounds - expected) <= deviation + 1e-9
+
+
+def test_which_node_of_a_pair_comes_first_tells_nothing():
+    """Edges are stored with the smaller node first; a concatenated pair must not show the order in the file."""
+    store = random_store(1, [30, 30], density=0.3)
+    rng, first = np.random.default_rng(0), {0: [], 1: []}
+    for _ in range(50):
+        for examples in LinkPrediction(store).cut(store, np.arange(2), rng):
+            for y in (0, 1):
+                u, v = examples.index[:, examples.y == y]
+                first[y] += (u < v).tolist()
+    for y in (0, 1):
+        assert abs(np.mean(first[y]) - 0.5) < 0.02
 
 
 def test_nodes_are_drawn_evenly_within_their_class():

@@ -43,15 +43,15 @@ class LinkPrediction(GraphTask):
         apart = ranks(graph, rng) < share(np.bincount(graph, minlength=batch.num_graphs), 0.2)[graph]
         edges = batch.edges.numpy()
         return (
-            _examples(thinner, edges[:, ~removed], pairs[:, ~apart]),
-            _examples(thinner, edges[:, removed], pairs[:, apart]),
+            _examples(thinner, edges[:, ~removed], pairs[:, ~apart], rng),
+            _examples(thinner, edges[:, removed], pairs[:, apart], rng),
         )
 
     def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
         """A fifth of the edges of each graph, removed, and as many random non-edges."""
         removed, thinner = _remove(batch, rng)
         gone = np.diff(batch.edge_ptr.numpy()) - np.diff(thinner.edge_ptr.numpy())
-        return _examples(thinner, batch.edges.numpy()[:, removed], non_edges(batch, gone, rng)[0])
+        return _examples(thinner, batch.edges.numpy()[:, removed], non_edges(batch, gone, rng)[0], rng)
 
     def features(self, h: Tensor, examples: Examples) -> Tensor:
         """Pair features of the embeddings."""
@@ -75,10 +75,15 @@ def _remove(batch: GraphBatch, rng: np.random.Generator) -> tuple[Array, GraphBa
     return removed, batch.drop_edges(torch.from_numpy(removed))
 
 
-def _examples(batch: GraphBatch, edges: Array, others: Array) -> Examples:
+def _examples(batch: GraphBatch, edges: Array, others: Array, rng: np.random.Generator) -> Examples:
     y = torch.zeros(edges.shape[1] + others.shape[1], dtype=batch.x.dtype)
     y[: edges.shape[1]] = 1
-    return Examples(batch, y, torch.from_numpy(np.concatenate([edges, others], axis=1)))
+    pairs = np.concatenate([edges, others], axis=1)
+    # Stored pairs have the smaller node first. Chance says which comes first here: a pair that is concatenated would
+    # otherwise tell something of the order of nodes in the file.
+    turned = rng.random(pairs.shape[1]) < 0.5
+    pairs[:, turned] = pairs[::-1, turned]
+    return Examples(batch, y, torch.from_numpy(pairs))
 
 
 def _groups(ptr: Array) -> Array:

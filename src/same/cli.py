@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from same.probes import Row
+    from same.study import Plan, Study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -66,18 +67,124 @@ def _options(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the picture.")] = Path("same-demo"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write.")] = Path("same-demo"),
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core by default.")] = None,
 ) -> None:
-    """Load the embedded set, say what is in it, and draw one picture of it."""
-    from same.check import check
+    """The main job on the embedded set, in about a minute: train, probe, print the table, write a report.
+
+    Example: same demo --out demo
+    """
     from same.graphs import planted
     from same.plots import draw_graphs
+    from same.study.demo import DEMO, demo_table
+    from same.study.report import write_report
+    from same.study.run import run_study
 
-    store = planted()
-    _print_checks([check(store)])
-    picture = out / "planted.png"
-    draw_graphs(store, picture)
-    typer.echo(f"picture: {picture}")
+    draw_graphs(planted(), out / "planted.png")
+    study = run_study(DEMO, out / "study", workers=workers or os.cpu_count() or 1, quiet=_is_quiet())
+    _finish(study, failures_only=True)
+    _console().print(demo_table(study), highlight=False, markup=False)
+    typer.echo(f"picture: {out / 'planted.png'}")
+    typer.echo(f"report: {write_report(study)}")
+
+
+@app.command()
+def study(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The study's folder; the same command goes on with it.")],
+    questions: Annotated[
+        str | None, typer.Option(help="Of floors, fig1, Q1, Q2, Q3, Q4, appendix, weighting; all by default.")
+    ] = None,
+    datasets: Annotated[str | None, typer.Option(help="ENZYMES,PROTEINS,DHFR,COX2 by default.")] = None,
+    methods: Annotated[str | None, typer.Option(help="Only these; all that the questions need by default.")] = None,
+    tasks: Annotated[str | None, typer.Option(help="Only these sets of tasks, like gc,gc+nc; all by default.")] = None,
+    splits: Annotated[str, typer.Option(help="Like 0-3,7.")] = "0-9",
+    budget: Annotated[str, typer.Option(help="paper, or small: every table in minutes, for trying out.")] = "paper",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any key of the configuration, for all runs.")
+    ] = None,
+    pair: Annotated[str, typer.Option(help="Pair features: concat, the paper's, or symmetric.")] = "concat",
+    engine: Annotated[str, typer.Option(help="local: processes on this machine.")] = "local",
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core by default.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the runs and what they will take; do nothing.")
+    ] = False,
+    data: DataOption = None,
+) -> None:
+    """Run the paper's experiments, all or some; go on with a study that was interrupted; write its report.
+
+    Example: same study --out study --datasets ENZYMES --splits 0-1 --budget small
+    """
+    from same.study.plan import DATASETS, QUESTIONS, Plan, names, parse_splits, parse_task_sets
+
+    plan = Plan(
+        questions=names(questions, tuple(QUESTIONS)),
+        datasets=names(datasets, DATASETS),
+        methods=names(methods, ()) or None,
+        tasks=parse_task_sets(tasks) if tasks else None,
+        splits=parse_splits(splits),
+        budget=budget,
+        settings=tuple(sorted({"pair": pair, **dict(map(parse_setting, settings or []))}.items())),
+    )
+    if engine != "local":
+        raise InputError(f"--engine: {engine!r} is not one of local")
+    plan.runs()  # A mistake in the settings is said before anything is written.
+    crew = workers or os.cpu_count() or 1
+    if dry_run:
+        _print_plan(plan, out, crew)
+        return
+    from same.graphs import load
+    from same.study.report import write_report
+    from same.study.run import run_study
+
+    for dataset in plan.datasets:
+        load(dataset, data)
+    found = run_study(plan, out, workers=crew, data=data, quiet=_is_quiet())
+    typer.echo(f"report: {write_report(found, data=data)}")
+    _finish(found)
+
+
+def _print_plan(plan: "Plan", folder: Path, workers: int) -> None:
+    from same.study.results import PLAN, Study
+    from same.study.run import describe, expected_seconds, todo
+
+    pending = todo(plan, folder)
+    waiting = {config.key for config in pending}
+    for config in plan.runs():
+        typer.echo(f"{config.key}  {'to do' if config.key in waiting else 'done '}  {describe(config)}")
+    seconds = expected_seconds(pending, Study.open(folder) if (folder / PLAN).is_file() else None)
+    total = len(plan.runs())
+    time_left = "unknown, no run is done yet" if seconds is None else f"about {seconds / workers / 60:.0f} min"
+    typer.echo(f"{total} runs, {total - len(pending)} done, {len(pending)} to do; with {workers} workers: {time_left}")
+
+
+def _finish(study: "Study", failures_only: bool = False) -> None:
+    """The last line, and the exit code, say what failed."""
+    planned = len(study.plan.runs())
+    if study.failed:
+        first = next(iter(study.failed.values())).splitlines()[0]
+        typer.echo(f"{len(study.failed)} of {planned} runs failed, the first with: {first}", err=True)
+        raise typer.Exit(1)
+    if not failures_only:
+        typer.echo(f"{len(study.runs)} of {planned} runs are done, none failed")
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study, finished or not.")],
+    data: DataOption = None,
+) -> None:
+    """Write the report of a study: Markdown, CSV, LaTeX, figures, and one page beside the published numbers.
+
+    Example: same report study
+    """
+    from same.study.report import write_report
+    from same.study.results import Study
+
+    typer.echo(f"report: {write_report(Study.open(folder), data=data)}")
+
+
+def _is_quiet() -> bool:
+    return logging.getLogger("same").level > logging.INFO
 
 
 @app.command(epilog="Methods: " + "; ".join(f"{name} {what}" for name, what in METHODS.items()) + ".")
@@ -117,7 +224,7 @@ def train(
     known = (folder / RESULT).is_file()
     log = logging.getLogger("same")
     log.info("%s: %s", folder, json.dumps(config.model_dump(mode="json", exclude_defaults=True)))
-    with _stop_signals() as stop, Progress(quiet=log.level > logging.INFO) as progress:
+    with _stop_signals() as stop, Progress(quiet=_is_quiet()) as progress:
         try:
             result = run(config, folder, data=data, device=device, report=progress, stop=stop)
         except InterruptedTraining:

@@ -2,8 +2,10 @@
 
 import json
 import logging
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from same import __version__
 from same.config import FIRST_TASKS, Config, make_config, read_config
 from same.episodes import (
     Build,
@@ -251,4 +254,9 @@ def _result(config: Config, state: State, steps: int) -> dict[str, Any]:
         "untrained": first["tasks"],
         "seconds": round(state.seconds, 3),
         "cpu_seconds": round(state.cpu_seconds, 3),
+        "versions": {
+            "same": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("torch", "numpy")},
+        },
     }

@@ -188,7 +188,7 @@ def evaluate_run(
     Args:
         folder: of the run.
         probes: `linear` (an SVM on frozen embeddings), `network` (the task's head on frozen embeddings), `own` (the
-            run's own heads; only where they are what is probed: same pair features, protocol `paper`).
+            run's own heads, if the pair features are those it was trained with).
         floors: whether to add majority, raw features and the untrained encoder.
         data: where local sets lie.
         how: `tasks`, `protocol`, `pair` and so on, see `Probing.of`.
@@ -199,8 +199,7 @@ def evaluate_run(
     probing = Probing.of(run.config, data=data, **how)
     rows = probing.floors() if floors else []
     rows += probing.rows(run.config.method, run.encoder, probes)
-    same_head = probing.protocol == "paper" and how.get("pair") in (None, run.config.pair)
-    if "own" in probes and same_head and run.config.method != "untrained":
+    if "own" in probes and how.get("pair") in (None, run.config.pair) and run.config.method != "untrained":
         model = probing.setting.model
         model.load_state_dict({name: run.state[name] for name in model.state_dict()})
         rows += probing.own(model)

@@ -1,0 +1,137 @@
+"""Engines: how the runs of a study are done. An engine of your own is one function like `local`."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from same.config import Config
+
+Event = tuple[str, str, Any]
+"""What happened (`start`, `step`, `done`, `failed`), to the run of which key, and more about it."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to be done: a configuration, its folder, where local sets lie, and the key of the run it waits for."""
+
+    config: Config
+    folder: Path
+    data: Path | None = None
+    after: str | None = None
+
+
+Engine = Callable[[Sequence[Job], int], Iterator[Event]]
+
+
+def execute(job: Job, report: Callable[[int, int, dict[str, Any]], None], stop: Callable[[], bool]) -> None:
+    """Trains and evaluates one run; what is there already is not done again."""
+    from same.runs import run
+    from same.study.results import evaluate_once
+
+    run(job.config, job.folder, data=job.data, report=report, stop=stop)
+    evaluate_once(job.folder, job.data)
+
+
+def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
+    """Does the jobs in single-threaded processes of this machine.
+
+    A worker that dies takes only its run with it. If this process dies, the workers end by themselves.
+    """
+    context = multiprocessing.get_context("spawn")
+    waiting, ended = list(jobs), set()
+    running: dict[Any, str] = {}
+    planned = {job.config.key for job in jobs}
+    crew: dict[Connection, Any] = {}
+
+    def hire() -> None:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(theirs, os.getpid()), daemon=True)
+        process.start()
+        theirs.close()
+        crew[ours] = process
+
+    def next_job() -> Job | None:
+        for job in waiting:
+            if job.after is None or job.after in ended or job.after not in planned:
+                waiting.remove(job)
+                return job
+        return None
+
+    try:
+        for _ in range(min(workers, len(jobs))):
+            hire()
+        while waiting or running:
+            for line in [line for line in crew if line not in running]:
+                if (job := next_job()) is not None:
+                    running[line] = job.config.key
+                    line.send(job)
+                    yield "start", job.config.key, None
+            for line in [each for each in wait(list(running), timeout=1.0) if isinstance(each, Connection)]:
+                key = running[line]
+                try:
+                    what, more = line.recv()
+                except EOFError:
+                    process = crew.pop(line)
+                    process.join()
+                    what, more = "failed", f"its process ended with code {process.exitcode}"
+                    if waiting:
+                        hire()
+                if what in ("done", "failed"):
+                    del running[line]
+                    ended.add(key)
+                yield what, key, more
+    finally:
+        for process in crew.values():
+            process.terminate()
+        for process in crew.values():
+            process.join(timeout=20)
+            process.kill()
+
+
+def _work(line: Connection, parent: int) -> None:
+    """A worker: does the jobs it is sent until it is told to stop."""
+    from same.cli import _one_thread
+    from same.training import InterruptedTraining
+
+    _one_thread()
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The driver decides.
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    while not stopped.is_set():
+        if not line.poll(0.2):
+            continue
+        try:
+            job: Job = line.recv()
+        except EOFError:
+            return
+        said = 0.0
+
+        def report(step: int, steps: int, news: dict[str, Any]) -> None:
+            nonlocal said
+            if (now := time.monotonic()) - said > 0.5:
+                said = now
+                line.send(("step", (step, steps)))
+
+        try:
+            execute(job, report, stopped.is_set)
+            line.send(("done", None))
+        except InterruptedTraining:
+            return
+        except Exception as error:  # Whatever it is, the other runs go on.
+            line.send(("failed", f"{type(error).__name__}: {error}\n{traceback.format_exc()}"))
+
+
+def _watch(parent: int) -> None:
+    """Ends this process when its parent is gone."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)

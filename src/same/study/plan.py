@@ -1,0 +1,169 @@
+"""What the paper's questions need: a list of runs, each a configuration, each once."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from same.config import FIRST_TASKS, Config, make_config
+from same.errors import InputError
+
+TASKS = FIRST_TASKS
+SINGLES = tuple((task,) for task in TASKS)
+PAIRS = (("gc", "nc"), ("gc", "lp"), ("nc", "lp"))
+ALL = (TASKS,)
+SAMES = ("isame", "esame")
+
+DATASETS = ("ENZYMES", "PROTEINS", "DHFR", "COX2")
+BUDGETS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    # Enough for every table to fill, not enough for its numbers to mean much.
+    "small": {"width": 64, "max_epochs": 12, "validate_every": 4, "patience": 12},
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A sort of run: a method, on some tasks, with some settings."""
+
+    method: str
+    tasks: tuple[str, ...]
+    settings: tuple[tuple[str, Any], ...] = ()
+
+
+def _kinds(methods: Iterable[str], task_sets: Iterable[tuple[str, ...]], **settings: Any) -> list[Kind]:
+    task_sets = tuple(task_sets)
+    return [Kind(method, tasks, tuple(settings.items())) for method in methods for tasks in task_sets]
+
+
+_BASELINES = _kinds(["classical"], SINGLES)
+QUESTIONS: dict[str, list[Kind]] = {
+    "floors": _kinds(["untrained"], ALL),
+    "fig1": _BASELINES,
+    "Q1": _BASELINES + _kinds(SAMES, SINGLES),
+    # Fine-tuning starts from the classical three-task run.
+    "Q2": _BASELINES + _kinds(["classical"], ALL) + _kinds(["finetuned"], PAIRS) + _kinds(SAMES, PAIRS + ALL),
+    "Q3": _kinds(["classical", *SAMES], PAIRS),
+    "Q4": _BASELINES + _kinds(["classical", *SAMES], ALL + PAIRS) + _kinds(["finetuned"], PAIRS),
+    "appendix": _kinds(["traditional", *SAMES], ALL) + _kinds(["traditional"], ALL, adapts="heads"),
+    "weighting": [
+        *_kinds(["classical", *SAMES], ALL),
+        *_kinds(["classical", *SAMES], ALL, weighting="uncertainty"),
+        *_kinds(["classical", *SAMES], ALL, weighting="gradnorm"),
+    ],
+}
+"""What each question, figure and appendix of the paper needs; `floors` belongs to every table."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study: which questions, on which sets, methods, task sets and splits.
+
+    Attributes:
+        settings: of every run, beside what tells the runs apart.
+    """
+
+    questions: tuple[str, ...] = tuple(QUESTIONS)
+    datasets: tuple[str, ...] = DATASETS
+    methods: tuple[str, ...] | None = None
+    tasks: tuple[tuple[str, ...], ...] | None = None
+    splits: tuple[int, ...] = tuple(range(10))
+    budget: str = "paper"
+    settings: tuple[tuple[str, Any], ...] = (("pair", "concat"),)
+
+    def __post_init__(self) -> None:
+        for name, values, known in (
+            ("questions", self.questions, QUESTIONS),
+            ("methods", self.methods or (), {kind.method for kinds in QUESTIONS.values() for kind in kinds}),
+            ("budget", (self.budget,), BUDGETS),
+        ):
+            for value in values:
+                if value not in known:
+                    raise InputError(f"--{name}: {value!r} is not one of {', '.join(sorted(known))}")
+        for tasks in self.tasks or ():
+            if tasks not in SINGLES + PAIRS + ALL:
+                raise InputError(f"--tasks: {'+'.join(tasks)} is not a set of gc, nc and lp, in this order")
+
+    def kinds(self) -> list[Kind]:
+        """The sorts of runs, each once, in an order in which what others start from comes first."""
+        wanted = [kind for question in QUESTIONS if question in self.questions for kind in QUESTIONS[question]]
+        found = dict.fromkeys(
+            kind
+            for kind in [*QUESTIONS["floors"], *wanted]
+            if kind.method == "untrained"
+            or (
+                (self.methods is None or kind.method in self.methods)
+                and (self.tasks is None or kind.tasks in self.tasks)
+            )
+        )
+        if any(kind.method == "finetuned" for kind in found):
+            found[Kind("classical", TASKS)] = None
+        rank = {"untrained": 0, "classical": 1}
+        return sorted(
+            found, key=lambda kind: (rank.get(kind.method, 2), -len(kind.tasks) if rank.get(kind.method) else 0)
+        )
+
+    def runs(self) -> list[Config]:
+        """The runs, all of a split before the next one, so that a study that is not finished has whole splits."""
+        return [
+            self.config(kind, dataset, split)
+            for split in self.splits
+            for dataset in self.datasets
+            for kind in self.kinds()
+        ]
+
+    def config(self, kind: Kind, dataset: str, split: int) -> Config:
+        """The configuration of one run."""
+        values = dict(self.settings) | BUDGETS[self.budget] | dict(kind.settings)
+        return make_config({**values, "dataset": dataset, "method": kind.method, "tasks": kind.tasks, "split": split})
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "Plan":
+        """The plan from plain values."""
+
+        def tuples(value: Any) -> Any:
+            return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
+
+        return cls(**{name: tuples(value) for name, value in values.items()})
+
+
+def first_of(config: Config) -> str | None:
+    """The key of the run that must be done before this one, if there is one."""
+    if config.method != "finetuned":
+        return None
+    return config.model_copy(update={"method": "classical", "tasks": FIRST_TASKS}).key
+
+
+def parse_task_sets(text: str) -> tuple[tuple[str, ...], ...]:
+    """Task sets from `gc,gc+nc`: sets apart by commas, tasks by plus signs.
+
+    >>> parse_task_sets("gc,gc+nc")
+    (('gc',), ('gc', 'nc'))
+    """
+    return tuple(tuple(part.split("+")) for part in text.split(","))
+
+
+def parse_splits(text: str) -> tuple[int, ...]:
+    """Splits from `0-3,7`.
+
+    >>> parse_splits("0-3,7")
+    (0, 1, 2, 3, 7)
+    """
+    found: list[int] = []
+    try:
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            found += range(int(first), int(last or first) + 1)
+    except ValueError:
+        raise InputError(f"--splits: {text!r} is not like 0-3,7") from None
+    if not found or not set(found) <= set(range(10)):
+        raise InputError(f"--splits: {text!r}: splits are 0 to 9")
+    return tuple(dict.fromkeys(found))
+
+
+def names(values: str | None, default: Sequence[str]) -> tuple[str, ...]:
+    """Names from `a,b`, or the default."""
+    return tuple(values.split(",")) if values else tuple(default)

@@ -1,0 +1,226 @@
+"""The report of a study, finished or not: Markdown, CSV, LaTeX, figures, and one page that holds everything."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+from same.files import atomic
+from same.study.claims import check_claims
+from same.study.figures import bars, lines, scatter
+from same.study.plan import ALL, PAIRS, SAMES, TASKS
+from same.study.results import RUNS, Study
+from same.study.run import describe
+from same.study.tables import LABELS, Cell, Table, caption, delta_values, make_tables
+
+PAGE = "report.html"
+_DRAWN = 600
+
+
+def write_report(study: Study, *, data: Path | None = None) -> Path:
+    """Writes the report of a study into its folder.
+
+    Args:
+        study: what to report.
+        data: where local sets lie, for the picture of embeddings.
+
+    Returns:
+        The page.
+    """
+    tables, claims = make_tables(study), check_claims(study)
+    figures = {**_bar_figures(study, tables), **_learning_curves(study), **_embedding_pictures(study, data)}
+    folder = study.folder
+    for table in tables:
+        _write(folder / "tables" / f"{table.key}.csv", to_csv(table))
+        _write(folder / "tables" / f"{table.key}.tex", to_latex(table))
+    for name, svg in figures.items():
+        # On its own a figure has no page whose colour it could take.
+        _write(folder / "figures" / f"{name}.svg", svg.replace("<svg ", '<svg color="#222" ', 1))
+    lines_ = ["# Study", "", caption(study), "", "## Claims", "", "| question | claim | LP | for | verdict | found |"]
+    lines_ += ["|---|---|---|---|---|---|"]
+    lines_ += [f"| {c.question} | {c.text} | {c.protocol} | {c.subject} | {c.verdict} | {c.found} |" for c in claims]
+    _write(folder / "report.md", "\n".join([*lines_, "", *(to_markdown(table) for table in tables)]))
+
+    environment = Environment(loader=PackageLoader("same.study", "."), autoescape=True, trim_blocks=True)
+    page = environment.get_template("report.html.j2").render(
+        title=f"SAME: {', '.join(study.plan.datasets)}",
+        about=caption(study),
+        done=len(study.runs),
+        planned=len(study.plan.runs()),
+        claims=claims,
+        tables=tables,
+        figures={name: Markup(svg) for name, svg in figures.items()},
+        runs=[_run_row(study, run.config.key) for run in study.runs.values()],
+        failed={key: error.splitlines()[0] for key, error in study.failed.items()},
+    )
+    _write(folder / PAGE, page)
+    return folder / PAGE
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _run_row(study: Study, key: str) -> dict[str, Any]:
+    run = study.runs[key]
+    best = run.training["best"]
+    return {
+        "key": key,
+        "what": describe(run.config),
+        "epochs": run.training["epochs"],
+        "best_epoch": best["epoch"],
+        "seconds": run.training["seconds"],
+        "cpu_seconds": run.training["cpu_seconds"],
+        "versions": ", ".join(f"{name} {version}" for name, version in run.training.get("versions", {}).items()),
+        "config": json.dumps(run.config.model_dump(mode="json", exclude_defaults=True)),
+    }
+
+
+def to_markdown(table: Table) -> str:
+    """A table as Markdown, ours first and what was published behind it."""
+    head = ["tasks", "model", *table.columns]
+    rows = [[label, model, *(_both(c) for c in cells)] for label, model, cells in table.rows]
+    body = "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+    return f"## {table.title}\n\n{table.caption}\n\n{body}\n"
+
+
+def _both(cell: Cell) -> str:
+    return f"{cell.text} ({cell.beside})" if cell.beside else cell.text
+
+
+def to_csv(table: Table) -> str:
+    """A table as CSV, a line a cell."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    head = ("tasks", "model", "column", "mean", "std", "splits", "published", "published_std", "mark", "p", "wilcoxon")
+    writer.writerow(head)
+    for label, model, cells in table.rows:
+        for column, c in zip(table.columns, cells, strict=True):
+            if c.blank:
+                continue
+            ours = (f"{c.mean:.4f}", f"{c.std:.4f}", len(c.values)) if c.values else ("not run", "", 0)
+            paper = ("", "") if c.published is None else (c.published.value, c.published.std or "")
+            tests = ("", "") if c.against is None else (f"{c.against.t_test:.4g}", f"{c.against.wilcoxon:.4g}")
+            writer.writerow((label, model, column, *ours, *paper, c.mark, *tests))
+    return out.getvalue()
+
+
+_TEX = {"±": r"$\pm$", "→": r"$\to$", "≈": r"$\approx$", "▲": r"$\uparrow$", "▼": r"$\downarrow$", "Δ": r"$\Delta$"}
+
+
+def to_latex(table: Table) -> str:
+    """A table as LaTeX (booktabs)."""
+
+    def tex(text: str) -> str:
+        for special in "\\&%$#_{}":
+            text = text.replace(special, r"\textbackslash{}" if special == "\\" else f"\\{special}")
+        for sign, command in _TEX.items():
+            text = text.replace(sign, command)
+        return text
+
+    lines_ = [rf"\begin{{tabular}}{{ll{'c' * len(table.columns)}}}", r"\toprule"]
+    lines_ += [" & ".join(["Task", "Model", *map(tex, table.columns)]) + r" \\", r"\midrule"]
+    before = None
+    for label, model, cells in table.rows:
+        if before not in (None, label):
+            lines_.append(r"\midrule")
+        lines_.append(" & ".join([tex(label), tex(model), *(tex(_both(c)) for c in cells)]) + r" \\")
+        before = label
+    return "\n".join([f"% {table.title}", f"% {table.caption}", *lines_, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _bar_figures(study: Study, tables: list[Table]) -> dict[str, str]:
+    """Figure 1, Figure 2 and Δm."""
+    figures = {}
+    by_key = {table.key: table for table in tables}
+    for key, name, title in (
+        ("figure1", "figure1", "Figure 1: transfer of single-task embeddings"),
+        ("table4", "figure2", "Figure 2: tasks that two-task models were not trained on"),
+    ):
+        for number, dataset in enumerate(study.plan.datasets if key in by_key else ()):
+            groups: dict[str, list[tuple[str, float, float]]] = {}
+            for label, model, cells in by_key[key].rows:
+                c = cells[number]
+                source, _, target = label.partition("→")
+                group, bar = (f"→{target}", f"{source}→") if name == "figure1" else (label, model)
+                if c.values:
+                    groups.setdefault(group, []).append((bar, c.mean, c.std))
+            if groups:
+                figures[f"{name}-{dataset}"] = bars(f"{title}, {dataset}", list(groups.items()))
+    if "Q4" in study.plan.questions:
+        for dataset in study.plan.datasets:
+            groups = {}
+            for tasks in PAIRS + ALL:
+                for method in ("classical", "finetuned", *SAMES):
+                    values = list(delta_values(study, dataset, method, tasks).values())
+                    if values:
+                        height = (LABELS[method], float(np.mean(values)), float(np.std(values)))
+                        groups.setdefault("+".join(tasks), []).append(height)
+            if groups:
+                figures[f"delta-{dataset}"] = bars(f"Δm, {dataset}", list(groups.items()))
+    return figures
+
+
+def _learning_curves(study: Study) -> dict[str, str]:
+    """The validation objective of the three-task runs of the first split that has any."""
+    figures = {}
+    for dataset in study.plan.datasets:
+        series = []
+        for run in study.runs.values():
+            c = run.config
+            plain = (c.weighting, c.adapts) == ("fixed", "all") and c.method != "untrained"
+            if (c.dataset, c.tasks, c.split) == (dataset, TASKS, study.plan.splits[0]) and plain:
+                text = (study.folder / RUNS / c.key / "history.jsonl").read_text(encoding="utf-8")
+                records = [json.loads(line) for line in text.splitlines()]
+                series.append((LABELS.get(c.method, c.method), [(r["epoch"], r["objective"]) for r in records]))
+        if series:
+            title = f"Validation loss, summed over three tasks, {dataset}, split {study.plan.splits[0]}"
+            figures[f"curves-{dataset}"] = lines(title, series, "epoch")
+    return figures
+
+
+def _embedding_pictures(study: Study, data: Path | None) -> dict[str, str]:
+    """Node and graph embeddings of a three-task SAME run in two dimensions: UMAP where it is installed, else PCA."""
+    import torch
+
+    from same.graphs import load, split
+    from same.runs import open_run
+
+    figures = {}
+    for dataset in study.plan.datasets:
+        of = [run.config for run in study.runs.values() if run.config.dataset == dataset and run.config.tasks == TASKS]
+        config = next((c for method in ("esame", "isame") for c in of if c.method == method), None)
+        if config is None:
+            continue
+        run = open_run(study.folder / RUNS / config.key)
+        store = load(dataset, data).with_inputs(run.inputs)
+        batch = store.cut(split(store, config.split, config.seed).test)
+        with torch.no_grad():
+            h = run.encoder(batch)
+        for what, rows, y, names in (
+            ("nodes", h.numpy(), batch.node_y, store.node_classes),
+            ("graphs", batch.mean(h).numpy(), batch.graph_y, store.graph_classes),
+        ):
+            if y is None or names is None:
+                continue
+            chosen = np.random.default_rng(0).permutation(len(rows))[:_DRAWN]
+            method, points = _two_dimensions(rows[chosen])
+            title = f"{LABELS[config.method]} embeddings of test {what}, {dataset} ({method})"
+            figures[f"embeddings-{what}-{dataset}"] = scatter(title, points, [names[c] for c in y.numpy()[chosen]])
+    return figures
+
+
+def _two_dimensions(rows: np.ndarray) -> tuple[str, np.ndarray]:
+    try:
+        from umap import UMAP
+    except ImportError:
+        centred = rows - rows.mean(axis=0)
+        u, s, _ = np.linalg.svd(centred, full_matrices=False)
+        return "PCA", u[:, :2] * s[:2]
+    return "UMAP", np.asarray(UMAP(random_state=0).fit_transform(rows))

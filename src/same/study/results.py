@@ -1,0 +1,118 @@
+"""The results of a study: what its runs left in their folders, ready to be put into tables."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from same.config import Config
+from same.errors import InputError
+from same.files import atomic
+from same.study.plan import Plan
+
+PLAN, RUNS, EVALUATION, ERROR = "study.json", "runs", "evaluation.json", "error.json"
+
+
+def evaluate_once(folder: Path, data: Path | None) -> None:
+    """Evaluates a finished run, under both protocols, unless it has been done."""
+    from same.probes.evaluate import as_dict, evaluate_run
+
+    if (folder / EVALUATION).is_file():
+        return
+    untrained = json.loads((folder / "config.json").read_text(encoding="utf-8"))["method"] == "untrained"
+    probes = ("linear", "network") if untrained else ("linear", "network", "own")
+    rows = evaluate_run(folder, data=data, probes=probes, floors=untrained)
+    released = evaluate_run(
+        folder, data=data, probes=("linear", "own"), tasks=["lp"], floors=untrained, protocol="released"
+    )
+    found = {"paper": list(map(as_dict, rows)), "released": list(map(as_dict, released))}
+    with atomic(folder / EVALUATION) as temporary:
+        temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run of a study."""
+
+    config: Config
+    training: dict[str, Any]
+    rows: dict[str, list[dict[str, Any]]]
+
+    def score(self, model: str, probe: str, task: str, protocol: str = "paper") -> float | None:
+        """The main score, in percent."""
+        for row in self.rows.get(protocol, []):
+            if (row["model"], row["probe"], row["task"]) == (model, probe, task):
+                return 100 * next(iter(row["scores"].values()))
+        return None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study's folder: its plan, and what is done of it."""
+
+    folder: Path
+    plan: Plan
+    runs: dict[str, RunResult]
+    failed: dict[str, str]
+
+    @classmethod
+    def open(cls, folder: Path) -> "Study":
+        """The study in a folder, finished or not."""
+        try:
+            plan = Plan.from_json(json.loads((folder / PLAN).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise InputError(f"{folder}: holds no study (no {PLAN})") from None
+        except (ValueError, TypeError, AttributeError) as error:
+            raise InputError(f"{folder / PLAN}: not the plan of a study ({error})") from None
+        runs, failed = {}, {}
+        for config in plan.runs():
+            place = folder / RUNS / config.key
+            if (place / EVALUATION).is_file():
+                training, rows = (_read(place / name) for name in ("result.json", EVALUATION))
+                runs[config.key] = RunResult(config, training, rows)
+            elif (place / ERROR).is_file():
+                failed[config.key] = str(_read(place / ERROR).get("error", "unknown"))
+        return cls(folder, plan, runs, failed)
+
+    def scores(
+        self,
+        dataset: str,
+        method: str,
+        tasks: Sequence[str],
+        task: str,
+        probe: str,
+        *,
+        protocol: str = "paper",
+        model: str | None = None,
+        **settings: Any,
+    ) -> dict[int, float]:
+        """The scores of a sort of run by split.
+
+        Args:
+            dataset: the set.
+            method: how it was trained.
+            tasks: what it was trained on.
+            task: what is measured.
+            probe: how.
+            protocol: how link prediction is evaluated.
+            model: the row of the evaluation, where it is not the method: a floor.
+            settings: `weighting` or `adapts`, where they are not the defaults.
+        """
+        wanted = {"weighting": "fixed", "adapts": "all", **settings}
+        found = {}
+        for run in self.runs.values():
+            c = run.config
+            here = (c.dataset, c.method, c.tasks) == (dataset, method, tuple(tasks))
+            if here and all(getattr(c, name) == value for name, value in wanted.items()):
+                score = run.score(model or method, probe, task, protocol)
+                if score is not None:
+                    found[c.split] = score
+        return found
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: is damaged ({error}); delete it, and the study does it again") from None

@@ -1,0 +1,150 @@
+"""Runs a study: what is planned and not yet done, by an engine, with an overview; resumable at any point."""
+
+import json
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from same.config import Config
+from same.errors import InputError
+from same.files import atomic
+from same.study.engine import Engine, Job, local
+from same.study.plan import Plan, first_of
+from same.study.results import ERROR, PLAN, RUNS, Study
+
+
+def run_study(
+    plan: Plan,
+    folder: Path,
+    *,
+    engine: Engine = local,
+    workers: int = 1,
+    data: Path | None = None,
+    quiet: bool = False,
+) -> Study:
+    """Does what a plan asks for and a folder does not yet hold.
+
+    Args:
+        plan: what to do.
+        folder: holds `study.json` and, for each run, `runs/KEY`. Another study's folder is refused; one that grows,
+            by more splits or questions, is not.
+        engine: does the runs.
+        workers: how many at once.
+        data: where local sets lie.
+        quiet: whether to show nothing.
+
+    Returns:
+        The study, with what is done and what failed.
+    """
+    remember(plan, folder)
+    pending = todo(plan, folder)
+    configs = {config.key: config for config in pending}
+    jobs = [Job(config, folder / RUNS / config.key, data, first_of(config)) for config in pending]
+    with _Overview(plan, folder, len(pending), quiet) as overview:
+        for what, key, more in engine(jobs, workers):
+            place = folder / RUNS / key / ERROR
+            if what == "failed":
+                with atomic(place) as temporary:
+                    temporary.write_text(json.dumps({"error": more}, indent=1), encoding="utf-8")
+            elif what == "done":
+                place.unlink(missing_ok=True)
+            overview(what, configs[key], more)
+    return Study.open(folder)
+
+
+def remember(plan: Plan, folder: Path) -> None:
+    """Writes the plan into the folder, unless another study is there."""
+    if (folder / PLAN).is_file():
+        there = Study.open(folder).plan
+        if (there.budget, there.settings) != (plan.budget, plan.settings):
+            raise InputError(f"{folder}: holds a study with other settings; choose another folder")
+    elif folder.is_dir() and any(folder.iterdir()):
+        raise InputError(f"{folder}: holds other files; choose another folder")
+    with atomic(folder / PLAN) as temporary:
+        temporary.write_text(json.dumps(plan.to_json(), indent=1), encoding="utf-8")
+
+
+def todo(plan: Plan, folder: Path) -> list[Config]:
+    """The runs that are not done, in order."""
+    done = Study.open(folder).runs if (folder / PLAN).is_file() else {}
+    return [config for config in plan.runs() if config.key not in done]
+
+
+def describe(config: Config) -> str:
+    """A run in a few words."""
+    extras = [value for name, value in (("fixed", config.weighting), ("all", config.adapts)) if value != name]
+    return " ".join([config.dataset, config.method, "+".join(config.tasks), *extras, f"split {config.split}"])
+
+
+def expected_seconds(configs: list[Config], study: Study | None) -> float | None:
+    """How long runs will take, from what like runs have taken; None if there is nothing to go by."""
+    known: dict[Any, list[float]] = defaultdict(list)
+    for run in study.runs.values() if study else ():
+        c, seconds = run.config, run.training["seconds"]
+        for key in ((c.dataset, c.method, len(c.tasks)), (c.method, len(c.tasks)), c.method, None):
+            known[key].append(seconds)
+    if not known:
+        return None
+    total = 0.0
+    for c in configs:
+        keys: tuple[Any, ...] = ((c.dataset, c.method, len(c.tasks)), (c.method, len(c.tasks)), c.method, None)
+        like = next(known[key] for key in keys if key in known)
+        total += sum(like) / len(like)
+    return total
+
+
+class _Overview:
+    """Bars for the whole and for what runs, on a terminal; plain lines elsewhere."""
+
+    def __init__(self, plan: Plan, folder: Path, pending: int, quiet: bool) -> None:
+        self.total, self.quiet, self.failures = len(plan.runs()), quiet, 0
+        self.done, self.started = self.total - pending, dict[str, float]()
+        self.bars: dict[str, Any] = {}
+        self.progress = None
+        if sys.stderr.isatty() and not quiet:
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+            self.progress = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True))
+            self.whole = self.progress.add_task(f"{folder}", total=self.total, completed=self.done)
+
+    def __enter__(self) -> "_Overview":
+        if self.progress:
+            self.progress.start()
+        elif not self.quiet:
+            self._say(f"{self.done} of {self.total} runs are done")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.progress:
+            self.progress.stop()
+
+    def __call__(self, what: str, config: Config, more: Any) -> None:
+        key = config.key
+        if what == "start":
+            self.started[key] = time.monotonic()
+            if self.progress:
+                self.bars[key] = self.progress.add_task(describe(config), total=None)
+        elif what == "step":
+            if self.progress:
+                self.progress.update(self.bars[key], completed=more[0], total=more[1])
+        else:
+            self.done += what == "done"
+            self.failures += what == "failed"
+            seconds = time.monotonic() - self.started[key]
+            if self.progress:
+                self.progress.remove_task(self.bars.pop(key))
+                title = f"all runs, {self.failures} failed" if self.failures else "all runs"
+                self.progress.update(self.whole, completed=self.done, description=title)
+            if not self.quiet and (what == "failed" or not self.progress):
+                reason = f": {more.splitlines()[0]}" if what == "failed" else ""
+                self._say(f"[{self.done}/{self.total}] {describe(config)} {what} in {seconds:.0f} s{reason}")
+
+    def _say(self, text: str) -> None:
+        if self.progress:
+            self.progress.console.print(text, highlight=False, markup=False)
+        else:
+            sys.stderr.write(text + "\n")

@@ -1,0 +1,299 @@
+"""The paper's tables from a study's results, cell by cell."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from same.probes.metrics import Comparison, compare, delta_m
+from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS
+from same.study.published import NAMES, Published, published
+from same.study.results import Study
+
+LABELS = {**NAMES, "traditional": "Trad", "untrained": "untrained", "raw": "raw features", "majority": "majority"}
+
+
+def probe_of(method: str) -> str:
+    """How the paper measures a method: end to end where it was trained so, by a linear classifier otherwise."""
+    return "own" if method in ("classical", "finetuned") else "linear"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Scores over splits, in percent, beside what was published.
+
+    Attributes:
+        values: by split.
+        published: the paper's number, if it has one.
+        against: the comparison with the single-task classical model on the same splits, if there is one.
+        blank: whether the paper's table has nothing here.
+    """
+
+    values: dict[int, float] = field(default_factory=dict)
+    published: Published | None = None
+    against: Comparison | None = None
+    blank: bool = False
+
+    @property
+    def mean(self) -> float:
+        """The mean over splits."""
+        return float(np.mean(list(self.values.values())))
+
+    @property
+    def std(self) -> float:
+        """The standard deviation over splits."""
+        return float(np.std(list(self.values.values())))
+
+    @property
+    def mark(self) -> str:
+        """`≈` within the published spread (or a point, if none is given), `▲` better, `▼` worse."""
+        if self.published is None or not self.values:
+            return ""
+        off = self.mean - self.published.value
+        spread = 1.0 if self.published.std is None else self.published.std
+        return "≈" if abs(off) <= spread else "▲" if off > 0 else "▼"
+
+    @property
+    def star(self) -> str:
+        """`*` if the cell differs from single-task classical training beyond noise, by the corrected paired t-test."""
+        return "*" if self.against is not None and self.against.beyond_noise() else ""
+
+    @property
+    def text(self) -> str:
+        """`mean ± std`, or `not run`."""
+        if self.blank:
+            return ""
+        return f"{self.mean:.1f} ± {self.std:.1f}{self.star}" if self.values else "not run"
+
+    @property
+    def beside(self) -> str:
+        """What was published, with the mark."""
+        if self.published is None:
+            return ""
+        spread = "" if self.published.std is None else f" ± {self.published.std:.1f}"
+        return f"{self.published.value:.1f}{spread} {self.mark}".strip()
+
+    @property
+    def note(self) -> str:
+        """Everything there is to know, for those who point at the cell."""
+        parts = [f"split {split}: {value:.2f}" for split, value in sorted(self.values.items())]
+        if self.against is not None and self.values:
+            c = self.against
+            parts.append(f"against Cl: {c.mean:+.2f}, p = {c.t_test:.3f} (corrected t), {c.wilcoxon:.3f} (Wilcoxon)")
+        if self.published is not None:
+            parts.append(f"published: {self.beside}")
+        return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its rows are (label, model, a cell for each column)."""
+
+    key: str
+    title: str
+    columns: list[str]
+    rows: list[tuple[str, str, list[Cell]]]
+    caption: str
+
+
+def make_tables(study: Study) -> list[Table]:
+    """All tables that the study's questions ask for, with `not run` where a run is missing."""
+    makers: dict[str, Callable[[Study], Table]] = {
+        "Q1": _table_q1,
+        "Q2": _table_q2,
+        "Q4": _table_q4,
+        "Q3": _table_q3,
+        "fig1": _table_transfer,
+        "appendix": _table_appendix,
+        "weighting": _table_weighting,
+    }
+    tables = [make(study) for question, make in makers.items() if question in study.plan.questions]
+    return [*tables, _table_floors(study), _table_released(study)]
+
+
+def caption(study: Study, protocol: str = "paper") -> str:
+    """What a number of this study means."""
+    settings = dict(study.plan.settings)
+    splits = len(study.plan.splits)
+    return (
+        f"Mean ± standard deviation over {splits} split{'s' if splits > 1 else ''}, in percent. Protocol {protocol}, "
+        f"pair features {settings.get('pair', 'symmetric')}, seed {settings.get('seed', 0)}, "
+        f"inputs {settings.get('scaling', 'standardise')}, budget {study.plan.budget}. "
+        "GC and NC: accuracy; LP: " + ("ROC AUC." if protocol == "paper" else "accuracy, as the released code has it.")
+    )
+
+
+def baseline(study: Study, dataset: str, task: str, protocol: str = "paper") -> dict[int, float]:
+    """The single-task classical model, end to end, by split."""
+    return study.scores(dataset, "classical", (task,), task, "own", protocol=protocol)
+
+
+def cell(values: dict[int, float], base: dict[int, float] | None = None, paper: Published | None = None) -> Cell:
+    """A cell, compared with a baseline on the splits that both have."""
+    against = None
+    if base:
+        shared = sorted(set(values) & set(base))
+        if len(shared) > 1:
+            against = compare([values[k] for k in shared], [base[k] for k in shared])
+    return Cell(values, paper, against)
+
+
+def floor_rows(study: Study, task: str, protocol: str = "paper") -> list[tuple[str, str, list[Cell]]]:
+    """Majority, raw features and the untrained encoder on every set."""
+    rows = []
+    for floor, probe in (("majority", "none"), ("raw", "linear"), ("untrained", "linear")):
+        cells = [
+            cell(study.scores(dataset, "untrained", TASKS, task, probe, protocol=protocol, model=floor))
+            for dataset in study.plan.datasets
+        ]
+        rows.append((task.upper(), LABELS[floor], cells))
+    return rows
+
+
+def _table_q1(study: Study) -> Table:
+    rows = []
+    for (task,) in SINGLES:
+        for method in ("classical", *SAMES):
+            cells = []
+            for dataset in study.plan.datasets:
+                base = None if method == "classical" else baseline(study, dataset, task)
+                values = study.scores(dataset, method, (task,), task, probe_of(method))
+                cells.append(cell(values, base, published("Q1", (task,), task, method, dataset)))
+            rows.append((task.upper(), LABELS[method], cells))
+        rows += floor_rows(study, task)
+    title = "Table 1 (Q1): single-task classical models, and a linear classifier on single-task SAME embeddings"
+    return Table("table1", title, list(study.plan.datasets), rows, caption(study))
+
+
+def _table_q2(study: Study) -> Table:
+    columns = [f"{dataset} {task.upper()}" for dataset in study.plan.datasets for task in TASKS]
+    rows = []
+    kinds: list[tuple[str, tuple[str, ...]]] = [("classical", tasks) for tasks in SINGLES]
+    kinds += [("finetuned", tasks) for tasks in PAIRS]
+    kinds += [(method, tasks) for method in SAMES for tasks in PAIRS + ALL]
+    for method, tasks in kinds:
+        cells = []
+        for dataset in study.plan.datasets:
+            for task in TASKS:
+                if task not in tasks:
+                    cells.append(Cell(blank=True))
+                    continue
+                base = None if method == "classical" else baseline(study, dataset, task)
+                values = study.scores(dataset, method, tasks, task, probe_of(method))
+                cells.append(cell(values, base, published("Q2", tasks, task, method, dataset)))
+        rows.append(("+".join(tasks).upper(), LABELS[method], cells))
+    title = "Table 2 (Q2): single-task classical, fine-tuned, and a linear classifier on multi-task SAME embeddings"
+    return Table("table2", title, columns, rows, caption(study))
+
+
+def _table_q3(study: Study) -> Table:
+    rows = []
+    for tasks in PAIRS:
+        (unseen,) = set(TASKS) - set(tasks)
+        for method in ("classical", *SAMES):
+            cells = []
+            for dataset in study.plan.datasets:
+                values = study.scores(dataset, method, tasks, unseen, "network")
+                base = None
+                if method != "classical":
+                    base = study.scores(dataset, "classical", tasks, unseen, "network")
+                cells.append(cell(values, base, published("Q3", tasks, unseen, method, dataset)))
+            rows.append((f"{','.join(tasks)}→{unseen}".upper(), LABELS[method], cells))
+    title = "Table 4 (Q3): a network on the embeddings of two-task models, for the task they were not trained on"
+    return Table("table4", title, list(study.plan.datasets), rows, caption(study))
+
+
+def delta_values(
+    study: Study, dataset: str, method: str, tasks: Sequence[str], lp: str = "paper", **settings: str
+) -> dict[int, float]:
+    """Δm of a multi-task model against single-task classical ones, by split."""
+    protocol = {task: lp if task == "lp" else "paper" for task in tasks}
+    ours, bases = [], []
+    for task in tasks:
+        how = {"protocol": protocol[task], **settings}
+        if method == "untrained":
+            ours.append(study.scores(dataset, method, TASKS, task, "linear", **how))
+        else:
+            ours.append(study.scores(dataset, method, tasks, task, probe_of(method), **how))
+        bases.append(baseline(study, dataset, task, protocol[task]))
+    shared = set.intersection(*(set(values) for values in ours + bases))
+    return {k: delta_m([o[k] for o in ours], [b[k] for b in bases]) for k in sorted(shared)}
+
+
+def _table_q4(study: Study) -> Table:
+    rows = []
+    for tasks in PAIRS + ALL:
+        methods = ("classical", *(["finetuned"] if tasks in PAIRS else []), *SAMES, "untrained")
+        for method in methods:
+            cells = []
+            for dataset in study.plan.datasets:
+                values = delta_values(study, dataset, method, tasks)
+                paper = None if method == "untrained" else published("Q4", tasks, "delta_m", method, dataset)
+                cells.append(Cell(values, paper))
+            rows.append(("+".join(tasks).upper(), LABELS[method], cells))
+    title = "Table 3 (Q4): Δm, the mean relative gain over single-task classical models"
+    return Table("table3", title, list(study.plan.datasets), rows, caption(study))
+
+
+def _table_transfer(study: Study) -> Table:
+    rows = []
+    for task in TASKS:
+        for source in TASKS:
+            cells = [
+                cell(study.scores(dataset, "classical", (source,), task, "network")) for dataset in study.plan.datasets
+            ]
+            rows.append((f"{source}→{task}".upper(), "Cl", cells))
+    title = "Figure 1: a network on the embeddings of single-task classical models, for the same and for other tasks"
+    return Table("figure1", title, list(study.plan.datasets), rows, caption(study))
+
+
+def _table_variants(study: Study, key: str, title: str, variants: list[tuple[str, str, dict[str, str]]]) -> Table:
+    rows = []
+    for task in TASKS:
+        for label, method, settings in variants:
+            cells = []
+            for dataset in study.plan.datasets:
+                base = baseline(study, dataset, task)
+                cells.append(cell(study.scores(dataset, method, TASKS, task, probe_of(method), **settings), base))
+            rows.append((task.upper(), label, cells))
+    return Table(key, title, list(study.plan.datasets), rows, caption(study))
+
+
+def _table_appendix(study: Study) -> Table:
+    variants: list[tuple[str, str, dict[str, str]]] = [
+        ("Trad, MAML-like", "traditional", {}),
+        ("Trad, ANIL-like", "traditional", {"adapts": "heads"}),
+        *((LABELS[method], method, {}) for method in SAMES),
+    ]
+    title = "Appendix A: traditional meta-learning beside SAME, three tasks, linear classifier"
+    return _table_variants(study, "appendix", title, variants)
+
+
+def _table_weighting(study: Study) -> Table:
+    variants = [
+        (f"{LABELS[method]}, {weighting}", method, {"weighting": weighting})
+        for method in ("classical", *SAMES)
+        for weighting in ("fixed", "uncertainty", "gradnorm")
+    ]
+    return _table_variants(study, "weighting", "Weightings of the task losses, three tasks", variants)
+
+
+def _table_floors(study: Study) -> Table:
+    rows = [row for task in TASKS for row in floor_rows(study, task)]
+    return Table("floors", "Floors: what needs no training", list(study.plan.datasets), rows, caption(study))
+
+
+def _table_released(study: Study) -> Table:
+    """Link prediction of three-task and single-task models as the released code evaluates it."""
+    rows = []
+    for tasks in (("lp",), TASKS):
+        for method in ("classical", *SAMES):
+            cells = []
+            for dataset in study.plan.datasets:
+                values = study.scores(dataset, method, tasks, "lp", probe_of(method), protocol="released")
+                question = "Q1" if tasks == ("lp",) else "Q2"
+                cells.append(cell(values, None, published(question, tasks, "lp", method, dataset)))
+            rows.append(("+".join(tasks).upper(), LABELS[method], cells))
+    rows += floor_rows(study, "lp", "released")
+    title = "Link prediction as the released code evaluates it: it measures the order of nodes"
+    return Table("released", title, list(study.plan.datasets), rows, caption(study, "released"))

@@ -96,13 +96,6 @@ def test_list_and_fetch(tmp_path):
     assert same("data", "fetch", "MUTAG", "--data", tmp_path)[:2] == (0, f"MUTAG: {tmp_path / 'MUTAG'}\n")
 
 
-def test_demo(tmp_path):
-    code, out, err = same("demo", "--out", tmp_path / "demo")
-    assert (code, err) == (0, "")
-    assert "300" in out
-    assert (tmp_path / "demo" / "planted.png").read_bytes().startswith(b"\x89PNG")
-
-
 def test_demo_into_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     code, _, err = same("demo", "--out", tmp_path / "file")

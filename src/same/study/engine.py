@@ -78,7 +78,7 @@ def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
                 key = running[line]
                 try:
                     what, more = line.recv()
-                except EOFError:
+                except (EOFError, OSError):
                     process = crew.pop(line)
                     process.join()
                     what, more = "failed", f"its process ended with code {process.exitcode}"

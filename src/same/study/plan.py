@@ -38,6 +38,7 @@ def _kinds(methods: Iterable[str], task_sets: Iterable[tuple[str, ...]], **setti
 _BASELINES = _kinds(["classical"], SINGLES)
 QUESTIONS: dict[str, list[Kind]] = {
     "floors": _kinds(["untrained"], ALL),
+    "overview": _kinds(["classical", *SAMES], ALL),
     "fig1": _BASELINES,
     "Q1": _BASELINES + _kinds(SAMES, SINGLES),
     # Fine-tuning starts from the classical three-task run.

@@ -84,7 +84,7 @@ def _run_row(study: Study, key: str) -> dict[str, Any]:
 
 def to_markdown(table: Table) -> str:
     """A table as Markdown, ours first and what was published behind it."""
-    head = ["tasks", "model", *table.columns]
+    head = [table.first, "model", *table.columns]
     rows = [[label, model, *(_both(c) for c in cells)] for label, model, cells in table.rows]
     body = "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
     return f"## {table.title}\n\n{table.caption}\n\n{body}\n"
@@ -98,7 +98,19 @@ def to_csv(table: Table) -> str:
     """A table as CSV, a line a cell."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    head = ("tasks", "model", "column", "mean", "std", "splits", "published", "published_std", "mark", "p", "wilcoxon")
+    head = (
+        table.first,
+        "model",
+        "column",
+        "mean",
+        "std",
+        "splits",
+        "published",
+        "published_std",
+        "mark",
+        "p",
+        "wilcoxon",
+    )
     writer.writerow(head)
     for label, model, cells in table.rows:
         for column, c in zip(table.columns, cells, strict=True):
@@ -125,7 +137,7 @@ def to_latex(table: Table) -> str:
         return text
 
     lines_ = [rf"\begin{{tabular}}{{ll{'c' * len(table.columns)}}}", r"\toprule"]
-    lines_ += [" & ".join(["Task", "Model", *map(tex, table.columns)]) + r" \\", r"\midrule"]
+    lines_ += [" & ".join([table.first, "model", *map(tex, table.columns)]) + r" \\", r"\midrule"]
     before = None
     for label, model, cells in table.rows:
         if before not in (None, label):

@@ -11,7 +11,7 @@ from same.errors import InputError
 from same.files import atomic
 from same.study.plan import Plan
 
-PLAN, RUNS, EVALUATION, ERROR = "study.json", "runs", "evaluation.json", "error.json"
+PLAN, RUNS, ERRORS, EVALUATION = "study.json", "runs", "errors", "evaluation.json"
 
 
 def evaluate_once(folder: Path, data: Path | None) -> None:
@@ -71,8 +71,8 @@ class Study:
             if (place / EVALUATION).is_file():
                 training, rows = (_read(place / name) for name in ("result.json", EVALUATION))
                 runs[config.key] = RunResult(config, training, rows)
-            elif (place / ERROR).is_file():
-                failed[config.key] = str(_read(place / ERROR).get("error", "unknown"))
+            elif (error := folder / ERRORS / f"{config.key}.json").is_file():
+                failed[config.key] = str(_read(error).get("error", "unknown"))
         return cls(folder, plan, runs, failed)
 
     def scores(

@@ -15,7 +15,7 @@ from same.errors import InputError
 from same.files import atomic
 from same.study.engine import Engine, Job, local
 from same.study.plan import Plan, first_of
-from same.study.results import ERROR, PLAN, RUNS, Study
+from same.study.results import ERRORS, PLAN, RUNS, Study
 
 
 def run_study(
@@ -31,7 +31,7 @@ def run_study(
 
     Args:
         plan: what to do.
-        folder: holds `study.json` and, for each run, `runs/KEY`. Another study's folder is refused; one that grows,
+        folder: holds `study.json` and, for each run, `runs/KEY`, or `errors/KEY.json` if it failed. Another study's folder is refused; one that grows,
             by more splits or questions, is not.
         engine: does the runs.
         workers: how many at once.
@@ -47,7 +47,7 @@ def run_study(
     jobs = [Job(config, folder / RUNS / config.key, data, first_of(config)) for config in pending]
     with _Overview(plan, folder, len(pending), quiet) as overview:
         for what, key, more in engine(jobs, workers):
-            place = folder / RUNS / key / ERROR
+            place = folder / ERRORS / f"{key}.json"
             if what == "failed":
                 with atomic(place) as temporary:
                     temporary.write_text(json.dumps({"error": more}, indent=1), encoding="utf-8")

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from same.probes.metrics import Comparison, compare, delta_m
-from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS
+from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS, Kind
 from same.study.published import NAMES, Published, published
 from same.study.results import Study
 
+MEASURED = {"none": "", "linear": "linear probe", "network": "network probe", "own": "own heads"}
 LABELS = {**NAMES, "traditional": "Trad", "untrained": "untrained", "raw": "raw features", "majority": "majority"}
 
 
@@ -51,7 +52,7 @@ class Cell:
             return ""
         off = self.mean - self.published.value
         spread = 1.0 if self.published.std is None else self.published.std
-        return "≈" if abs(off) <= spread else "▲" if off > 0 else "▼"
+        return "≈" if abs(off) <= spread + 1e-9 else "▲" if off > 0 else "▼"
 
     @property
     def star(self) -> str:
@@ -87,18 +88,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its rows are (label, model, a cell for each column)."""
+    """A table: its rows are (label, model, a cell for each column); `first` says what the labels are."""
 
     key: str
     title: str
     columns: list[str]
     rows: list[tuple[str, str, list[Cell]]]
     caption: str
+    first: str = "tasks"
 
 
 def make_tables(study: Study) -> list[Table]:
     """All tables that the study's questions ask for, with `not run` where a run is missing."""
     makers: dict[str, Callable[[Study], Table]] = {
+        "overview": _table_overview,
         "Q1": _table_q1,
         "Q2": _table_q2,
         "Q4": _table_q4,
@@ -108,7 +111,13 @@ def make_tables(study: Study) -> list[Table]:
         "weighting": _table_weighting,
     }
     tables = [make(study) for question, make in makers.items() if question in study.plan.questions]
-    return [*tables, _table_floors(study), _table_released(study)]
+    return [table for table in [*tables, _table_floors(study), _table_released(study)] if table.rows]
+
+
+def planned(study: Study, method: str, tasks: Sequence[str], **settings: str) -> bool:
+    """Whether a sort of run is part of the study: rows of others are left out, not called missing."""
+    settings = {name: value for name, value in settings.items() if (name, value) != ("weighting", "fixed")}
+    return Kind(method, tuple(tasks), tuple(settings.items())) in study.plan.kinds()
 
 
 def caption(study: Study, protocol: str = "paper") -> str:
@@ -150,10 +159,31 @@ def floor_rows(study: Study, task: str, protocol: str = "paper") -> list[tuple[s
     return rows
 
 
+def _table_overview(study: Study) -> Table:
+    """One encoder for three tasks: what the whole is about."""
+    columns = [f"{dataset} {task.upper()}" for dataset in study.plan.datasets for task in TASKS]
+    rows = []
+    floors = {"majority": "none", "raw": "linear", "untrained": "linear"}
+    for model, probe in [*floors.items(), ("classical", "own"), *((m, "linear") for m in ("classical", *SAMES))]:
+        method = "untrained" if model in floors else model
+        if not planned(study, method, TASKS):
+            continue
+        cells = []
+        for dataset in study.plan.datasets:
+            for task in TASKS:
+                values = study.scores(dataset, method, TASKS, task, probe, model=model)
+                cells.append(cell(values, baseline(study, dataset, task) if model not in floors else None))
+        rows.append((MEASURED[probe], LABELS[model], cells))
+    title = "Overview: one encoder for three tasks"
+    return Table("overview", title, columns, rows, caption(study), first="measured by")
+
+
 def _table_q1(study: Study) -> Table:
     rows = []
     for (task,) in SINGLES:
         for method in ("classical", *SAMES):
+            if not planned(study, method, (task,)):
+                continue
             cells = []
             for dataset in study.plan.datasets:
                 base = None if method == "classical" else baseline(study, dataset, task)
@@ -172,6 +202,8 @@ def _table_q2(study: Study) -> Table:
     kinds += [("finetuned", tasks) for tasks in PAIRS]
     kinds += [(method, tasks) for method in SAMES for tasks in PAIRS + ALL]
     for method, tasks in kinds:
+        if not planned(study, method, tasks):
+            continue
         cells = []
         for dataset in study.plan.datasets:
             for task in TASKS:
@@ -191,6 +223,8 @@ def _table_q3(study: Study) -> Table:
     for tasks in PAIRS:
         (unseen,) = set(TASKS) - set(tasks)
         for method in ("classical", *SAMES):
+            if not planned(study, method, tasks):
+                continue
             cells = []
             for dataset in study.plan.datasets:
                 values = study.scores(dataset, method, tasks, unseen, "network")
@@ -225,6 +259,9 @@ def _table_q4(study: Study) -> Table:
     for tasks in PAIRS + ALL:
         methods = ("classical", *(["finetuned"] if tasks in PAIRS else []), *SAMES, "untrained")
         for method in methods:
+            trained = TASKS if method == "untrained" else tasks
+            if not all(planned(study, *kind) for kind in [(method, trained), *(("classical", (t,)) for t in tasks)]):
+                continue
             cells = []
             for dataset in study.plan.datasets:
                 values = delta_values(study, dataset, method, tasks)
@@ -238,7 +275,7 @@ def _table_q4(study: Study) -> Table:
 def _table_transfer(study: Study) -> Table:
     rows = []
     for task in TASKS:
-        for source in TASKS:
+        for source in [source for source in TASKS if planned(study, "classical", (source,))]:
             cells = [
                 cell(study.scores(dataset, "classical", (source,), task, "network")) for dataset in study.plan.datasets
             ]
@@ -251,6 +288,8 @@ def _table_variants(study: Study, key: str, title: str, variants: list[tuple[str
     rows = []
     for task in TASKS:
         for label, method, settings in variants:
+            if not planned(study, method, TASKS, **settings):
+                continue
             cells = []
             for dataset in study.plan.datasets:
                 base = baseline(study, dataset, task)
@@ -288,6 +327,8 @@ def _table_released(study: Study) -> Table:
     rows = []
     for tasks in (("lp",), TASKS):
         for method in ("classical", *SAMES):
+            if not planned(study, method, tasks):
+                continue
             cells = []
             for dataset in study.plan.datasets:
                 values = study.scores(dataset, method, tasks, "lp", probe_of(method), protocol="released")

@@ -1,0 +1,76 @@
+import pytest
+
+from same.errors import InputError
+from same.study.plan import ALL, PAIRS, QUESTIONS, SINGLES, TASKS, Kind, Plan, first_of, parse_splits, parse_task_sets
+
+
+def test_everything_the_paper_asks_for_is_planned_once():
+    kinds = Plan().kinds()
+    assert len(set(kinds)) == len(kinds)
+    expected = {Kind(method, tasks) for method in ("isame", "esame", "classical") for tasks in SINGLES + PAIRS + ALL}
+    expected |= {Kind("finetuned", tasks) for tasks in PAIRS} | {Kind("untrained", TASKS), Kind("traditional", TASKS)}
+    expected |= {Kind("traditional", TASKS, (("adapts", "heads"),))}
+    expected |= {
+        Kind(method, TASKS, (("weighting", weighting),))
+        for method in ("classical", "isame", "esame")
+        for weighting in ("uncertainty", "gradnorm")
+    }
+    assert set(kinds) == expected
+    assert len(Plan().runs()) == len(kinds) * 4 * 10
+    assert len({config.key for config in Plan().runs()}) == len(Plan().runs())
+
+
+def test_what_others_start_from_comes_first_and_is_there():
+    plan = Plan(questions=("Q2",), methods=("finetuned",), datasets=("planted",), splits=(0,))
+    runs = plan.runs()
+    keys = [config.key for config in runs]
+    for config in runs:
+        if config.method == "finetuned":
+            assert keys.index(first_of(config)) < keys.index(config.key)
+    assert [config.method for config in runs] == ["untrained", "classical", "finetuned", "finetuned", "finetuned"]
+
+
+def test_the_paper_setting_is_the_default():
+    assert {config.pair for config in Plan().runs()} == {"concat"}
+    assert {config.width for config in Plan().runs()} == {256}
+    assert {config.width for config in Plan(budget="small").runs()} == {64}
+
+
+def test_filters():
+    plan = Plan(questions=("Q1",), methods=("esame",), tasks=(("gc",),), datasets=("COX2",), splits=(1, 3))
+    assert [(c.method, c.tasks, c.split) for c in plan.runs()] == [
+        ("untrained", TASKS, 1),
+        ("esame", ("gc",), 1),
+        ("untrained", TASKS, 3),
+        ("esame", ("gc",), 3),
+    ]
+
+
+def test_json_round_trip():
+    plan = Plan(questions=("Q1", "Q4"), tasks=(("gc",), ("gc", "nc")), settings=(("pair", "concat"), ("seed", 3)))
+    import json
+
+    assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"questions": ("Q5",)}, "--questions: 'Q5' is not one of"),
+        ({"methods": ("magic",)}, "--methods: 'magic' is not one of"),
+        ({"budget": "huge"}, "--budget: 'huge' is not one of paper, small"),
+        ({"tasks": (("lp", "gc"),)}, "--tasks: lp\\+gc is not a set"),
+    ],
+)
+def test_refusals(change, message):
+    with pytest.raises(InputError, match=message):
+        Plan(**change)
+
+
+def test_parsing():
+    assert parse_task_sets("gc+nc+lp,lp") == (("gc", "nc", "lp"), ("lp",))
+    assert parse_splits("3,0-1,1") == (3, 0, 1)
+    for text in ("x", "0-12", "", "3-1"):
+        with pytest.raises(InputError, match="--splits"):
+            parse_splits(text)
+    assert set(QUESTIONS) >= {"fig1", "Q1", "Q2", "Q3", "Q4", "appendix", "weighting", "floors"}

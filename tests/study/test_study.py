@@ -1,0 +1,251 @@
+"""Whole studies on the embedded set, killed and resumed, and their page in a real browser."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from same.config import Config
+from same.study.engine import Job, local
+from same.study.plan import Plan
+from same.study.report import write_report
+from same.study.results import Study
+from same.study.run import expected_seconds, run_study, todo
+from test_cli import COMMAND, same
+
+TINY = ("--set", "width=8", "--set", "max_epochs=2", "--set", "batch_size=100", "--set", "validation_episodes=1")
+SMALL = ("--datasets", "planted", "--questions", "overview,Q1", "--tasks", "gc,gc+nc+lp", "--splits", "0-1")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+def tables_of(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted((folder / "tables").iterdir())}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study") / "whole"
+    code, out, err = same("study", "--out", folder, *SMALL, *TINY)
+    assert code == 0, err
+    assert out.splitlines()[-1] == "14 of 14 runs are done, none failed"
+    return folder
+
+
+def test_a_study_leaves_tables_in_every_form(finished):
+    names = {path.name for path in (finished / "tables").iterdir()}
+    assert {"overview.csv", "overview.tex", "table1.csv", "floors.csv", "released.csv"} <= names
+    assert "not run" not in (finished / "tables" / "overview.csv").read_text()
+    assert "## Table 1 (Q1)" in (finished / "report.md").read_text()
+    assert (finished / "figures" / "curves-planted.svg").read_text().startswith("<svg")
+
+
+def test_a_second_call_does_nothing_again(finished):
+    stamps = {path: path.stat().st_mtime_ns for path in finished.glob("runs/*/*")}
+    code, out, _ = same("study", "--out", finished, *SMALL, *TINY)
+    assert code == 0
+    assert {path: path.stat().st_mtime_ns for path in finished.glob("runs/*/*")} == stamps
+    assert out.splitlines()[-1] == "14 of 14 runs are done, none failed"
+
+
+def test_killed_and_resumed_it_ends_in_the_same_tables(finished, tmp_path):
+    command = [COMMAND, "study", "--out", tmp_path / "killed", *SMALL, *TINY, "--workers", "2"]
+    for wanted in (3, 8):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while len(list((tmp_path / "killed").glob("runs/*/evaluation.json"))) < wanted:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        time.sleep(1.5)  # The workers notice, and end.
+        assert not _workers_of(process.pid)
+    done = len(list((tmp_path / "killed").glob("runs/*/evaluation.json")))
+    assert 8 <= done < 14
+    subprocess.run(command, check=True, capture_output=True)
+    assert tables_of(tmp_path / "killed") == tables_of(finished)
+
+
+def _workers_of(parent: int) -> list[int]:
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            if re.search(rf"^PPid:\s+{parent}$", status.read_text(), re.MULTILINE):
+                found.append(int(status.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_workers_do_not_change_results(finished, tmp_path):
+    code, _, err = same("study", "--out", tmp_path / "one", *SMALL, *TINY, "--workers", 1)
+    assert code == 0, err
+    assert tables_of(tmp_path / "one") == tables_of(finished)
+
+
+def test_a_dry_run_says_what_is_to_do_and_does_nothing(finished, tmp_path):
+    code, out, _ = same("study", "--out", tmp_path / "new", *SMALL, *TINY, "--dry-run")
+    assert code == 0
+    assert out.splitlines()[-1].startswith("14 runs, 0 done, 14 to do")
+    assert "unknown, no run is done yet" in out
+    assert not (tmp_path / "new").exists()
+    more = [*SMALL[:-1], "0-2"]
+    code, out, _ = same("study", "--out", finished, *more, *TINY, "--dry-run")
+    assert out.splitlines()[-1].startswith("21 runs, 14 done, 7 to do")
+    assert re.search(r"about \d+ min", out)
+
+
+def test_mistakes_are_said_before_anything_is_written(finished, tmp_path):
+    for arguments, message in [
+        (("--questions", "Q9"), "--questions: 'Q9' is not one of"),
+        (("--set", "widht=3"), "did you mean 'width'"),
+        (("--splits", "0-20"), "--splits"),
+        (("--engine", "magic"), "--engine: 'magic' is not one of local"),
+        (("--datasets", "./none.zip"), "no such folder or file"),
+    ]:
+        code, _, err = same("study", "--out", tmp_path / "s", *arguments)
+        assert code == 2, err
+        assert message in err
+        assert not (tmp_path / "s").exists()
+    code, _, err = same("study", "--out", finished, *SMALL, "--budget", "small")
+    assert code == 2
+    assert "holds a study with other settings" in err
+    code, _, err = same("report", tmp_path)
+    assert code == 2
+    assert "holds no study" in err
+
+
+PLAN = Plan(
+    questions=("Q2",),
+    datasets=("planted",),
+    methods=("finetuned",),
+    splits=(0,),
+    settings=(("batch_size", 100), ("max_epochs", 1), ("width", 8)),
+)
+
+
+def test_a_run_waits_for_the_one_it_starts_from(tmp_path):
+    order = []
+    pending = PLAN.runs()
+    jobs = [Job(c, tmp_path / c.key, None, None) for c in pending if c.method != "finetuned"]
+    jobs = [Job(c, tmp_path / c.key, None, _first(c)) for c in pending if c.method == "finetuned"] + jobs
+    for what, key, _ in local(jobs, 2):
+        if what in ("start", "done"):
+            order.append((what, key))
+    classical = next(c for c in pending if c.method == "classical")
+    for config in pending:
+        if config.method == "finetuned":
+            assert order.index(("done", classical.key)) < order.index(("start", config.key))
+            assert not (tmp_path / config.key / "first").exists()
+
+
+def _first(config):
+    from same.study.plan import first_of
+
+    return first_of(config)
+
+
+def test_a_failed_run_is_recorded_and_the_others_go_on(tmp_path):
+    """One run's folder holds something else, another one's worker is killed: the rest is done all the same."""
+    runs = PLAN.runs()
+    blocked = tmp_path / "study" / "runs" / runs[0].key
+    (blocked).mkdir(parents=True)
+    (blocked / "thesis.txt").write_text("years of work")
+    (tmp_path / "study" / "study.json").write_text(json.dumps(PLAN.to_json()))
+
+    def deadly(jobs, workers):
+        killed = False
+        for event in local(jobs, workers):
+            yield event
+            if event[0] == "start" and event[1] == runs[-1].key and not killed:
+                killed = True
+                for pid in _workers_of(os.getpid()):
+                    if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                        os.kill(pid, signal.SIGKILL)
+
+    study = run_study(PLAN, tmp_path / "study", engine=deadly, workers=1, quiet=True)
+    assert "holds other files" in study.failed[runs[0].key]
+    assert "its process ended with code -9" in study.failed[runs[-1].key]
+    assert len(study.runs) == len(runs) - 2
+    page = write_report(study).read_text()
+    assert "2 failed" in page
+    # The next time, what failed is tried again.
+    assert {c.key for c in todo(PLAN, tmp_path / "study")} == {runs[0].key, runs[-1].key}
+    shutil.rmtree(blocked)
+    study = run_study(PLAN, tmp_path / "study", workers=1, quiet=True)
+    assert not study.failed
+    assert len(study.runs) == len(runs)
+
+
+def test_expected_time_is_that_of_like_runs(finished):
+    study = Study.open(finished)
+    seconds = [
+        r.training["seconds"] for r in study.runs.values() if (r.config.method, len(r.config.tasks)) == ("esame", 3)
+    ]
+    other = Config(dataset="planted", method="esame", split=5)
+    assert expected_seconds([other] * 3, study) == pytest.approx(3 * sum(seconds) / len(seconds))
+    assert expected_seconds([other], None) is None
+
+
+def test_the_page_needs_no_network_and_escapes_what_comes_from_data(finished, tmp_path):
+    page = (finished / "report.html").read_text()
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
+    evil = tmp_path / "<img src=x onerror=alert(1)>"
+    plan = Plan(questions=("overview",), datasets=(str(evil),), splits=(0,))
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "study.json").write_text(json.dumps(plan.to_json()))
+    page = write_report(Study.open(tmp_path / "study")).read_text()
+    assert "<img" not in page
+    assert "&lt;img" in page
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no chromium to look at the page with")
+def test_the_page_works_in_a_browser(finished, tmp_path):
+    """It renders, its tables sort, and nothing is said on the console."""
+    page = (finished / "report.html").read_text()
+    watch = "<script>window.errors = []; addEventListener('error', e => errors.push(e.message));</script>"
+    act = """<script>
+      const table = document.querySelector('#overview + p + div table');
+      const column = () => [...table.tBodies[0].rows].map(r => parseFloat(r.cells[2].dataset.value));
+      const before = column();
+      table.tHead.rows[0].cells[2].querySelector('button').click();
+      const up = column();
+      table.tHead.rows[0].cells[2].querySelector('button').click();
+      const found = {before, up, down: column(), errors, figures: document.querySelectorAll('figure svg').length,
+                     wide: document.documentElement.scrollWidth - innerWidth};
+      document.body.innerHTML = '<pre id="found">' + JSON.stringify(found) + '</pre>';
+    </script>"""
+    (tmp_path / "page.html").write_text(page.replace("<head>", "<head>" + watch).replace("</body>", act + "</body>"))
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+    run = subprocess.run(
+        [BROWSER, *flags, f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--window-size=400,800",
+         "--dump-dom", f"file://{tmp_path / 'page.html'}"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    found = json.loads(re.search(r'<pre id="found">(.*?)</pre>', run.stdout)[1])
+    assert found["errors"] == []
+    assert "CONSOLE" not in run.stderr
+    assert found["up"] == sorted(found["before"])
+    assert found["down"] == sorted(found["before"], reverse=True)
+    assert found["figures"] >= 3
+    assert found["wide"] <= 0
+
+
+def test_the_demo_shows_training_above_the_floors(tmp_path):
+    code, out, err = same("demo", "--out", tmp_path / "demo")
+    assert code == 0, err
+    rows = {}
+    for line in out.splitlines():
+        cells = [c.strip() for c in line.split("│")[1:-1]]
+        if len(cells) == 5:
+            rows[cells[0], cells[1]] = [float(c.split()[0]) for c in cells[2:]]
+    for method in ("iSAME", "eSAME", "Cl"):
+        trained = rows[method, "linear probe"]
+        for floor in (rows["majority", ""], rows["raw features", "linear probe"], rows["untrained", "linear probe"]):
+            assert all(t > f for t, f in zip(trained, floor, strict=True)), (method, rows)
+    assert (tmp_path / "demo" / "planted.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "demo" / "study" / "report.html").is_file()

@@ -71,8 +71,8 @@ class Study:
             if (place / EVALUATION).is_file():
                 training, rows = (_read(place / name) for name in ("result.json", EVALUATION))
                 runs[config.key] = RunResult(config, training, rows)
-            elif (error := folder / ERRORS / f"{config.key}.json").is_file():
-                failed[config.key] = str(_read(error).get("error", "unknown"))
+            elif (note := folder / ERRORS / f"{config.key}.json").is_file():
+                failed[config.key] = str(_read(note).get("error", "unknown"))
         return cls(folder, plan, runs, failed)
 
     def scores(

@@ -31,8 +31,8 @@ def run_study(
 
     Args:
         plan: what to do.
-        folder: holds `study.json` and, for each run, `runs/KEY`, or `errors/KEY.json` if it failed. Another study's folder is refused; one that grows,
-            by more splits or questions, is not.
+        folder: holds `study.json` and, for each run, `runs/KEY`, or `errors/KEY.json` if it failed. The folder of a
+            study with other settings is refused; a study may grow by more splits, questions or sets.
         engine: does the runs.
         workers: how many at once.
         data: where local sets lie.

@@ -10,6 +10,7 @@ _STYLE = 'font-family="system-ui, sans-serif" font-size="11" fill="currentColor"
 
 
 def _svg(width: float, height: float, body: Sequence[str], title: str) -> str:
+    width = max(width, 60 + 6.6 * len(title))  # So that the title fits.
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
         f'aria-label="{escape(title)}" {_STYLE}>' + "".join(body) + "</svg>"

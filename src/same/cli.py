@@ -81,7 +81,8 @@ def demo(
     from same.study.run import run_study
 
     draw_graphs(planted(), out / "planted.png")
-    study = run_study(DEMO, out / "study", workers=workers or os.cpu_count() or 1, quiet=_is_quiet())
+    with _interruptible():
+        study = run_study(DEMO, out / "study", workers=workers or os.cpu_count() or 1, quiet=_is_quiet())
     _finish(study, failures_only=True)
     _console().print(demo_table(study), highlight=False, markup=False)
     typer.echo(f"picture: {out / 'planted.png'}")
@@ -138,9 +139,23 @@ def study(
 
     for dataset in plan.datasets:
         load(dataset, data)
-    found = run_study(plan, out, workers=crew, data=data, quiet=_is_quiet())
+    with _interruptible():
+        found = run_study(plan, out, workers=crew, data=data, quiet=_is_quiet())
     typer.echo(f"report: {write_report(found, data=data)}")
     _finish(found)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGINT and SIGTERM end a study in order: its workers save where they stand."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        logging.getLogger("same").warning("stopped; the same command goes on from here")
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _print_plan(plan: "Plan", folder: Path, workers: int) -> None:
@@ -224,12 +239,12 @@ def train(
     known = (folder / RESULT).is_file()
     log = logging.getLogger("same")
     log.info("%s: %s", folder, json.dumps(config.model_dump(mode="json", exclude_defaults=True)))
-    with _stop_signals() as stop, Progress(quiet=_is_quiet()) as progress:
-        try:
+    try:
+        with _stop_signals() as stop, Progress(quiet=_is_quiet()) as progress:
             result = run(config, folder, data=data, device=device, report=progress, stop=stop)
-        except InterruptedTraining:
-            log.warning("stopped and saved; the same command goes on from here")
-            raise typer.Exit(130) from None
+    except InterruptedTraining:
+        log.warning("stopped and saved; the same command goes on from here")
+        raise typer.Exit(130) from None
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return

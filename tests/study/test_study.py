@@ -70,11 +70,29 @@ def test_killed_and_resumed_it_ends_in_the_same_tables(finished, tmp_path):
     assert tables_of(tmp_path / "killed") == tables_of(finished)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_in_order(tmp_path, number):
+    command = [COMMAND, "study", "--out", tmp_path / "s", *SMALL, "--workers", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while not list((tmp_path / "s").glob("runs/*/history.jsonl")):
+        time.sleep(0.1)
+    workers = _workers_of(process.pid)
+    assert workers
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "stopped; the same command goes on from here"
+    assert "Traceback" not in err
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+    assert not list((tmp_path / "s").rglob("*.part"))
+
+
 def _workers_of(parent: int) -> list[int]:
     found = []
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
-            if re.search(rf"^PPid:\s+{parent}$", status.read_text(), re.MULTILINE):
+            command = (status.parent / "cmdline").read_bytes()
+            if re.search(rf"^PPid:\s+{parent}$", status.read_text(), re.MULTILINE) and b"spawn_main" in command:
                 found.append(int(status.parent.name))
         except OSError:
             continue
@@ -164,8 +182,7 @@ def test_a_failed_run_is_recorded_and_the_others_go_on(tmp_path):
             if event[0] == "start" and event[1] == runs[-1].key and not killed:
                 killed = True
                 for pid in _workers_of(os.getpid()):
-                    if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                        os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, signal.SIGKILL)
 
     study = run_study(PLAN, tmp_path / "study", engine=deadly, workers=1, quiet=True)
     assert "holds other files" in study.failed[runs[0].key]

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from same.config import Config
-from same.graphs.store import GraphBatch
+from same.graphs.batch import GraphBatch
 from same.probes.evaluate import Probing
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from torch import Tensor
 
 from same.errors import InputError
-from same.graphs.store import GraphBatch, GraphStore, move_tensor
+from same.graphs.batch import GraphBatch, move_tensor
+from same.graphs.store import GraphStore
 from same.streams import Stream, stream
 from same.tasks.task import Examples, GraphTask, Task, share
 

@@ -9,7 +9,7 @@ from torch import nn
 import literal
 from helpers import random_store
 from same.episodes import EpisodeSampler, Part, moved
-from same.graphs.store import GraphBatch
+from same.graphs.batch import GraphBatch
 from same.methods import SAME, adapt, esame, isame, learn_inner_rates, outer_losses
 from same.nn import Encoder, Model
 from same.tasks import Examples, Task, make_tasks

@@ -9,12 +9,13 @@
 (4, 33)
 """
 
+from same.graphs.batch import GraphBatch
 from same.graphs.inputs import Inputs
 from same.graphs.planted import planted
 from same.graphs.pyg import from_pyg, to_pyg
 from same.graphs.sources import load
 from same.graphs.splits import Split, split
-from same.graphs.store import GraphBatch, GraphStore
+from same.graphs.store import GraphStore
 from same.graphs.tu import read_tu
 
 __all__ = ["GraphBatch", "GraphStore", "Inputs", "Split", "from_pyg", "load", "planted", "read_tu", "split", "to_pyg"]

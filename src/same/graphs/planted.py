@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from same.graphs.store import GraphStore, pointers, ranges
+from same.graphs.batch import pointers, ranges
+from same.graphs.store import GraphStore
 from same.streams import stream
 
 ROLES = 3

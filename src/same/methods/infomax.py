@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from same.graphs.store import GraphBatch, GraphStore
+from same.graphs.batch import GraphBatch
+from same.graphs.store import GraphStore
 from same.tasks.task import GraphTask
 
 

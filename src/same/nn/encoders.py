@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from same.errors import InputError
-from same.graphs.store import GraphBatch
+from same.graphs.batch import GraphBatch
 from same.nn.sparse import propagate
 
 Kind = Literal["gcn", "gin", "gat", "sage", "cheb"]

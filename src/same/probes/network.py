@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from same.graphs.store import GraphBatch, pointers, ranges
+from same.graphs.batch import GraphBatch, pointers, ranges
 from same.tasks.task import Examples, GraphTask
 
 Array = np.ndarray

@@ -4,7 +4,8 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from same.graphs.store import GraphBatch, GraphStore
+from same.graphs.batch import GraphBatch
+from same.graphs.store import GraphStore
 from same.nn.heads import GraphHead
 from same.tasks.task import Array, Examples, GraphTask, share
 

@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from same.graphs.store import GraphBatch, GraphStore, pointers, ranges
+from same.graphs.batch import GraphBatch, pointers, ranges
+from same.graphs.store import GraphStore
 from same.nn.heads import Pair, PairHead, pair_features
 from same.tasks.task import Array, Examples, GraphTask, ranks, share
 

@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from same.graphs.store import GraphBatch, GraphStore
+from same.graphs.batch import GraphBatch
+from same.graphs.store import GraphStore
 from same.nn.heads import NodeHead
 from same.tasks.task import Array, Examples, GraphTask, ranks, share
 

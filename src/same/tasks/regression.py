@@ -4,7 +4,8 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from same.graphs.store import GraphBatch, GraphStore
+from same.graphs.batch import GraphBatch
+from same.graphs.store import GraphStore
 from same.nn.heads import GraphHead, NodeHead
 from same.tasks.graph_classification import all_graphs, graph_examples
 from same.tasks.node_classification import all_nodes, node_examples

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from torch import Tensor, nn
 
-from same.graphs.store import GraphBatch, GraphStore
+from same.graphs.batch import GraphBatch
+from same.graphs.store import GraphStore
 
 Array = np.ndarray
 Kind = Literal["classes", "links", "numbers"]

@@ -62,7 +62,7 @@ def test_a_set_is_parsed_once_until_it_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "read_tu", lambda path: reads.append(path) or read_tu(path))
     first, second = load(folder), load(folder)
     assert len(reads) == 1
-    assert isinstance(second.x, np.memmap)
+    assert isinstance(second.x.base, np.memmap)
     assert np.array_equal(first.x, second.x)
     write_tu(folder, graph_labels="5\n7\n")
     os.utime(folder / "TOY_graph_labels.txt", ns=(1, 1))

@@ -146,7 +146,8 @@ def _draw(free: Array, wanted: Array, first: Array, rng: np.random.Generator) ->
     kept = np.empty(0, np.int64)
     while len(group):
         fresh = first[group] + (rng.random(len(group)) * free[group]).astype(np.int64)
-        kept = np.unique(np.concatenate([kept, fresh]))
+        both = np.sort(np.concatenate([kept, fresh]))
+        kept = both[np.diff(both, prepend=-1) > 0]
         have = np.bincount(np.searchsorted(first, kept, side="right") - 1, minlength=len(free))
         short = np.where(dense, 0, wanted - have)
         group = np.repeat(np.arange(len(free)), short)

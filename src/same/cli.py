@@ -17,10 +17,7 @@ from same.config import METHODS, make_config, parse_setting, read_config
 from same.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from same.probes import Row
-    from same.study import Plan, Study
+    from same.study import Study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -76,6 +73,7 @@ def demo(
     """
     from same.graphs import planted
     from same.plots import draw_graphs
+    from same.show import console
     from same.study.demo import DEMO, demo_table
     from same.study.report import write_report
     from same.study.run import run_study
@@ -84,7 +82,7 @@ def demo(
     with _interruptible():
         study = run_study(DEMO, out / "study", workers=workers or os.cpu_count() or 1, quiet=_is_quiet())
     _finish(study, failures_only=True)
-    _console().print(demo_table(study), highlight=False, markup=False)
+    console().print(demo_table(study), highlight=False, markup=False)
     typer.echo(f"picture: {out / 'planted.png'}")
     typer.echo(f"report: {write_report(study)}")
 
@@ -131,7 +129,9 @@ def study(
     plan.runs()  # A mistake in the settings is said before anything is written.
     crew = workers or os.cpu_count() or 1
     if dry_run:
-        _print_plan(plan, out, crew)
+        from same.show import print_plan
+
+        print_plan(plan, out, crew)
         return
     from same.graphs import load
     from same.study.report import write_report
@@ -156,20 +156,6 @@ def _interruptible() -> Iterator[None]:
         raise typer.Exit(130) from None
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _print_plan(plan: "Plan", folder: Path, workers: int) -> None:
-    from same.study.results import PLAN, Study
-    from same.study.run import describe, expected_seconds, todo
-
-    pending = todo(plan, folder)
-    waiting = {config.key for config in pending}
-    for config in plan.runs():
-        typer.echo(f"{config.key}  {'to do' if config.key in waiting else 'done '}  {describe(config)}")
-    seconds = expected_seconds(pending, Study.open(folder) if (folder / PLAN).is_file() else None)
-    total = len(plan.runs())
-    time_left = "unknown, no run is done yet" if seconds is None else f"about {seconds / workers / 60:.0f} min"
-    typer.echo(f"{total} runs, {total - len(pending)} done, {len(pending)} to do; with {workers} workers: {time_left}")
 
 
 def _finish(study: "Study", failures_only: bool = False) -> None:
@@ -285,6 +271,7 @@ def evaluate(
     _one_thread()
     from same.probes.evaluate import as_dict, evaluate_run
     from same.runs import open_run
+    from same.show import print_rows
 
     wanted = probes.split(",")
     names = None if tasks is None else tasks.split(",")
@@ -296,29 +283,11 @@ def evaluate(
         about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
         typer.echo(json.dumps({**about, "rows": list(map(as_dict, rows))}, indent=1))
         return
-    _print_rows(
+    print_rows(
         rows,
         f"{config.dataset}, split {config.split}, seed {config.seed}: protocol {protocol}, "
         f"pair features {pair or config.pair}; scores on test graphs, %",
     )
-
-
-_SHORT = {"accuracy": "acc", "macro_f1": "F1", "roc_auc": "AUC", "average_precision": "AP", "r2": "R²", "mae": "MAE"}
-
-
-def _print_rows(rows: "list[Row]", title: str) -> None:
-    """One line a model and probe, one column a task and score."""
-    from rich.table import Table
-
-    columns = {(row.task, name): None for row in rows for name in row.scores}
-    heads = (f"{task} {_SHORT.get(name, name)}" for task, name in columns)
-    table = Table("model", "probe", *heads, title=title, title_justify="left")
-    cells: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
-    for row in rows:
-        cells.setdefault((row.model, row.probe), {}).update({(row.task, n): s for n, s in row.scores.items()})
-    for names, found in cells.items():
-        table.add_row(*names, *(f"{100 * found[c]:.1f}" if c in found else "" for c in columns))
-    _console().print(table, highlight=False, markup=False)
 
 
 @app.command()
@@ -373,6 +342,7 @@ def data_list(data: DataOption = None, as_json: JsonOption = False) -> None:
     Example: same data list --data ~/sets
     """
     from same.graphs.sources import ALIASES, KNOWN, NAMES, find
+    from same.show import console
 
     rows: list[dict[str, Any]] = [{"name": "planted", "paper": False, "place": "built in"}]
     short = {full: alias for alias, full in ALIASES.items()}
@@ -391,7 +361,7 @@ def data_list(data: DataOption = None, as_json: JsonOption = False) -> None:
             where = row["place"] or "to be downloaded"
             typer.echo(f"{row['name'] + called:<40} {where}")
     others = [row["name"] for row in rows if not row["paper"] and not row["place"]]
-    _console().print("Also in the TU collection, among others:", ", ".join(others), style="dim", highlight=False)
+    console().print("Also in the TU collection, among others:", ", ".join(others), style="dim", highlight=False)
 
 
 @data_app.command("check")
@@ -409,6 +379,7 @@ def data_check(
     from same.check import check
     from same.graphs import load
     from same.graphs.sources import KNOWN, find
+    from same.show import print_checks
 
     sources = sources or [name for name in KNOWN if find(name, data) is not None]
     if not sources:
@@ -418,7 +389,7 @@ def data_check(
     if as_json:
         typer.echo(json.dumps(checks, indent=1))
     else:
-        _print_checks(checks)
+        print_checks(checks)
     wrong = [entry["name"] for entry in checks if entry["as_known"] is False]
     if wrong:
         raise InputError(f"{', '.join(wrong)}: not the contents that the set of that name is known to have")
@@ -437,44 +408,3 @@ def data_fetch(
 
     for name in names:
         typer.echo(f"{name}: {'built in' if name == 'planted' else fetch(name, data)}")
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    return Console(soft_wrap=not sys.stdout.isatty())
-
-
-def _print_checks(checks: list[dict[str, Any]]) -> None:
-    """One column a set."""
-    from rich.table import Table
-
-    def spread(value: dict[str, float]) -> str:
-        return f"{value['mean']:g} ({value['min']}–{value['max']})"
-
-    def balance(value: dict[str, int] | None) -> str:
-        if value is None:
-            return "none"
-        parts = [f"{name}: {count}" for name, count in value.items()]
-        return ", ".join(parts[:12]) + (f", … ({len(parts)} classes)" if len(parts) > 12 else "")
-
-    rows = {
-        "graphs": lambda c: f"{c['graphs']:,}",
-        "nodes": lambda c: f"{c['nodes']:,}",
-        "edges (undirected)": lambda c: f"{c['edges']:,}",
-        "attributes": lambda c: str(c["attributes"]),
-        "nodes per graph": lambda c: spread(c["nodes_per_graph"]),
-        "degree": lambda c: spread(c["degree"]),
-        "isolated nodes": lambda c: f"{c['isolated_nodes']:,}",
-        "graph classes": lambda c: balance(c["graph_classes"]),
-        "node classes": lambda c: balance(c["node_classes"]),
-        "constant columns": lambda c: ", ".join(map(str, c["constant_columns"])) or "none",
-        "equal columns": lambda c: ", ".join(" = ".join(map(str, g)) for g in c["duplicate_columns"]) or "none",
-        "tasks": lambda c: ", ".join(c["tasks"]) or "none",
-        "as published": lambda c: {None: "unknown set", True: "yes", False: "NO"}[c["as_known"]],
-        "notes": lambda c: "; ".join(c["notes"]) or "none",
-    }
-    table = Table("", *(entry["name"] for entry in checks))
-    for label, show in rows.items():
-        table.add_row(label, *(show(entry) for entry in checks))
-    _console().print(table, highlight=False, markup=False)

@@ -1,0 +1,80 @@
+"""What the command line shows."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from same.probes import Row
+from same.study import Plan, Study
+from same.study.results import PLAN
+from same.study.run import describe, expected_seconds, todo
+
+
+def console() -> Console:
+    """Standard output; where it is no terminal, lines are as long as they are."""
+    return Console(soft_wrap=not sys.stdout.isatty())
+
+
+def print_checks(checks: list[dict[str, Any]]) -> None:
+    """One column a set."""
+
+    def spread(value: dict[str, float]) -> str:
+        return f"{value['mean']:g} ({value['min']}–{value['max']})"
+
+    def balance(value: dict[str, int] | None) -> str:
+        if value is None:
+            return "none"
+        parts = [f"{name}: {count}" for name, count in value.items()]
+        return ", ".join(parts[:12]) + (f", … ({len(parts)} classes)" if len(parts) > 12 else "")
+
+    rows = {
+        "graphs": lambda c: f"{c['graphs']:,}",
+        "nodes": lambda c: f"{c['nodes']:,}",
+        "edges (undirected)": lambda c: f"{c['edges']:,}",
+        "attributes": lambda c: str(c["attributes"]),
+        "nodes per graph": lambda c: spread(c["nodes_per_graph"]),
+        "degree": lambda c: spread(c["degree"]),
+        "isolated nodes": lambda c: f"{c['isolated_nodes']:,}",
+        "graph classes": lambda c: balance(c["graph_classes"]),
+        "node classes": lambda c: balance(c["node_classes"]),
+        "constant columns": lambda c: ", ".join(map(str, c["constant_columns"])) or "none",
+        "equal columns": lambda c: ", ".join(" = ".join(map(str, g)) for g in c["duplicate_columns"]) or "none",
+        "tasks": lambda c: ", ".join(c["tasks"]) or "none",
+        "as published": lambda c: {None: "unknown set", True: "yes", False: "NO"}[c["as_known"]],
+        "notes": lambda c: "; ".join(c["notes"]) or "none",
+    }
+    table = Table("", *(entry["name"] for entry in checks))
+    for label, show in rows.items():
+        table.add_row(label, *(show(entry) for entry in checks))
+    console().print(table, highlight=False, markup=False)
+
+
+_SHORT = {"accuracy": "acc", "macro_f1": "F1", "roc_auc": "AUC", "average_precision": "AP", "r2": "R²", "mae": "MAE"}
+
+
+def print_rows(rows: list[Row], title: str) -> None:
+    """One line a model and probe, one column a task and score."""
+    columns = {(row.task, name): None for row in rows for name in row.scores}
+    heads = (f"{task} {_SHORT.get(name, name)}" for task, name in columns)
+    table = Table("model", "probe", *heads, title=title, title_justify="left")
+    cells: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    for row in rows:
+        cells.setdefault((row.model, row.probe), {}).update({(row.task, n): s for n, s in row.scores.items()})
+    for names, found in cells.items():
+        table.add_row(*names, *(f"{100 * found[c]:.1f}" if c in found else "" for c in columns))
+    console().print(table, highlight=False, markup=False)
+
+
+def print_plan(plan: Plan, folder: Path, workers: int) -> None:
+    """The runs, how many are done, and how long the others will take."""
+    pending = todo(plan, folder)
+    waiting = {config.key for config in pending}
+    for config in plan.runs():
+        print(f"{config.key}  {'to do' if config.key in waiting else 'done '}  {describe(config)}")
+    seconds = expected_seconds(pending, Study.open(folder) if (folder / PLAN).is_file() else None)
+    total = len(plan.runs())
+    time_left = "unknown, no run is done yet" if seconds is None else f"about {seconds / workers / 60:.0f} min"
+    print(f"{total} runs, {total - len(pending)} done, {len(pending)} to do; with {workers} workers: {time_left}")

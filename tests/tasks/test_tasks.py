@@ -4,10 +4,10 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from helpers import random_store
-from same.episodes import whole_episode
+from same.episodes import multi_task_episode, whole_episode
 from same.errors import InputError
 from same.graphs import GraphStore
-from same.methods import esame
+from same.methods import esame, isame
 from same.nn import Encoder, Model
 from same.tasks import TASKS, Examples, GraphRegression, LinkPrediction, make_tasks
 
@@ -73,6 +73,30 @@ def test_regression_learns(columns):
         assert after[name][0] < 0.75 * before[name][0]
         assert after[name][1] > 0.3
     assert isinstance(tasks[0], GraphRegression)
+
+
+def test_graphs_with_hardly_any_edges_or_nodes_train():
+    """No pairs, or no nodes on one side of an episode, are a loss of 0 and no gradient, not a number that is none."""
+    sizes = [1, 2, 1, 3, 1, 2, 1, 1, 2, 1, 1, 1]
+    ptr = np.cumsum([0, *sizes])
+    store = GraphStore.build(
+        "sparse",
+        x=np.random.default_rng(0).normal(size=(ptr[-1], 3)),
+        sizes=sizes,
+        edge_index=[[ptr[3]], [ptr[3] + 1]],
+        graph_y=np.arange(12) % 2,
+        node_y=np.arange(ptr[-1]) % 2,
+    )
+    tasks = make_tasks(["gc", "nc", "lp"], store)
+    model = Model(Encoder(3, width=4), {task.name: task.head(4) for task in tasks})
+    for method in (esame(), isame()):
+        for seed in range(20):
+            episode = multi_task_episode(store, tasks, np.arange(12), np.random.default_rng(seed))
+            losses = method.losses(model, episode)
+            assert all(torch.isfinite(loss) for loss in losses.values())
+            sum(losses.values()).backward()
+            assert all(np.isfinite(v) for pair in method.evaluate(model, episode).values() for v in pair)
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
 
 
 def test_every_task_has_a_name_and_a_kind():

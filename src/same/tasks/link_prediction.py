@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from same.graphs.batch import GraphBatch, pointers, ranges
 from same.graphs.store import GraphStore
 from same.nn.heads import Pair, PairHead, pair_features
-from same.tasks.task import Array, Examples, GraphTask, ranks, share
+from same.tasks.task import Array, Examples, GraphTask, loss_of, ranks, share
 
 
 class LinkPrediction(GraphTask):
@@ -60,12 +60,14 @@ class LinkPrediction(GraphTask):
 
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Binary cross-entropy."""
-        return F.binary_cross_entropy_with_logits(output, examples.y)
+        return loss_of(F.binary_cross_entropy_with_logits, output, examples.y)
 
     def score(self, output: Tensor, examples: Examples) -> float:
-        """Area under the ROC curve."""
+        """Area under the ROC curve; that of guessing where there are no pairs of both kinds."""
         from sklearn.metrics import roc_auc_score
 
+        if len(examples.y.unique()) < 2:
+            return 0.5
         return float(roc_auc_score(examples.y.cpu().numpy(), output.cpu().numpy()))
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from same.graphs.batch import GraphBatch
 from same.graphs.store import GraphStore
 from same.nn.heads import NodeHead
-from same.tasks.task import Array, Examples, GraphTask, ranks, share
+from same.tasks.task import Array, Examples, GraphTask, loss_of, ranks, share
 
 
 class NodeClassification(GraphTask):
@@ -46,11 +46,11 @@ class NodeClassification(GraphTask):
 
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Cross-entropy."""
-        return F.cross_entropy(output, examples.y)
+        return loss_of(F.cross_entropy, output, examples.y)
 
     def score(self, output: Tensor, examples: Examples) -> float:
         """Accuracy."""
-        return float((output.argmax(1) == examples.y).double().mean())
+        return float((output.argmax(1) == examples.y).double().mean()) if len(examples.y) else 0.0
 
 
 def all_nodes(batch: GraphBatch) -> Examples:

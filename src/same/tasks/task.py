@@ -1,6 +1,7 @@
 """What a task is."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -74,6 +75,11 @@ class GraphTask(Task):
     @abstractmethod
     def features(self, h: Tensor, examples: Examples) -> Tensor:
         """[examples, d] what a probe sees of the embeddings `h` of the examples' nodes."""
+
+
+def loss_of(function: Callable[[Tensor, Tensor], Tensor], output: Tensor, y: Tensor) -> Tensor:
+    """A mean loss; of no examples, as graphs without edges give, it is 0 and moves nothing."""
+    return function(output, y) if len(y) else output.sum()
 
 
 def share(counts: Array, part: float) -> Array:

@@ -93,6 +93,20 @@ def test_concurrent_episodes_have_other_graphs_on_either_side(store):
     assert a | b == set(range(10))
 
 
+def test_what_a_task_is_validated_on_does_not_depend_on_the_others(store):
+    ids = np.arange(12)
+    for build in (whole_episode, concurrent_batch):
+        alone, among = (fixed(build, store, make_tasks(names, store), ids)[0] for names in (["lp"], ["nc", "gc", "lp"]))
+        assert alone[-1][-1].index.tolist() == among[-1][-1].index.tolist()
+
+
+@pytest.mark.parametrize("graphs", range(12, 40, 3))
+def test_every_batch_has_two_graphs_for_each_task(store, graphs):
+    sampler = EpisodeSampler(store, np.arange(graphs), make_tasks(["gc", "nc", "lp"], store), batch_size=6)
+    for step in range(sampler.steps):
+        assert all(len(ids) >= 2 for ids in graphs_of(sampler.draw(0, step)).values())
+
+
 def test_too_few_graphs_are_refused(store):
     tasks = make_tasks(["gc", "nc", "lp"], store)
     with pytest.raises(InputError, match="batch_size: 3 tasks need at least 6 graphs an episode, not 5 of 40"):

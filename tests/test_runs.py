@@ -1,11 +1,13 @@
 import json
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from same.config import Config, make_config
 from same.errors import InputError
+from same.graphs import GraphStore, planted, split
 from same.runs import prepare, run
 
 SMALL = Config(width=8, max_epochs=2, validate_every=1, batch_size=60)
@@ -32,6 +34,8 @@ def small(**changes) -> Config:
         {"method": "infomax"},
         {"method": "untrained"},
         {"method": "isame", "encoder": "gin", "walk": 3, "scaling": "row"},
+        {"method": "esame", "inner_steps": 2},
+        {"method": "finetuned", "tasks": "gc,nc", "weighting": "gradnorm"},
     ],
     ids=lambda changes: ",".join(map(str, changes.values())),
 )
@@ -72,6 +76,28 @@ def test_fine_tuning_reuses_the_three_task_run_beside_it(tmp_path):
     end_of_first = json.loads((tmp_path / "alone" / "first" / "result.json").read_text())["best"]["tasks"]
     for task in ("gc", "lp"):
         assert json.loads(history[0])["tasks"][task] == end_of_first[task]
+
+
+def test_validation_graphs_without_examples_of_a_task_are_said(tmp_path):
+    """Otherwise a loss of nothing would make the untrained model the best."""
+    base = planted(60)
+    ids = np.arange(60)
+    lonely = split(base, 0).validation
+    keep = np.repeat(~np.isin(ids, lonely), np.diff(base.edge_ptr))
+    edges = base.edges + np.repeat(base.node_ptr[:-1], np.diff(base.edge_ptr))
+    store = GraphStore.build(
+        "lonely",
+        x=base.x,
+        sizes=np.diff(base.node_ptr),
+        edge_index=edges[:, keep],
+        graph_y=base.graph_y,
+        node_y=base.node_y,
+    )
+    store.save(tmp_path / "lonely")
+    config = small(dataset=str(tmp_path / "lonely"), batch_size=20)
+    with pytest.raises(InputError, match="no examples of lp"):
+        run(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What a method learns from in one step: multi-task episodes (Algorithm 4), and the batches of Appendix A."""
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -49,13 +50,20 @@ def multi_task_episode(store: GraphStore, tasks: Sequence[GraphTask], ids: Array
 
 def whole_episode(store: GraphStore, tasks: Sequence[GraphTask], ids: Array, rng: np.random.Generator) -> Episode:
     """An episode for validation, in which every task uses all the graphs."""
-    return [Part(task, *task.cut(store, ids, rng)) for task in tasks]
+    return [Part(task, *task.cut(store, ids, own)) for task, own in zip(tasks, _generators(tasks, rng), strict=True)]
+
+
+def _generators(tasks: Sequence[Task], rng: np.random.Generator) -> list[np.random.Generator]:
+    """A generator for each task: what one task draws does not depend on which others there are."""
+    seed = int(rng.integers(2**63))
+    keys = (zlib.crc32(task.name.encode()) for task in tasks)
+    return [np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(key,)))) for key in keys]
 
 
 def concurrent_batch(store: GraphStore, tasks: Sequence[GraphTask], ids: Array, rng: np.random.Generator) -> Batch:
     """All tasks on all graphs, as classical training has it (Algorithm 2)."""
     batch = store.cut(ids)
-    return [(task, task.examples(batch, rng)) for task in tasks]
+    return [(task, task.examples(batch, own)) for task, own in zip(tasks, _generators(tasks, rng), strict=True)]
 
 
 def concurrent_episode(
@@ -112,7 +120,7 @@ class EpisodeSampler:
                 f"batch_size: {len(self.tasks)} tasks need at least {least} graphs an episode, "
                 f"not {self.batch_size} of {len(self.ids)}"
             )
-        self.steps = max(1, round(len(self.ids) / self.batch_size))
+        self.steps = max(1, min(round(len(self.ids) / self.batch_size), len(self.ids) // least))
         self._epoch: tuple[int, list[Array]] = (-1, [])
 
     def draw(self, epoch: int, step: int) -> Any:
@@ -139,6 +147,13 @@ def fixed(
     if len(ids) < 2:
         raise InputError(f"{store.name}: {len(ids)} graphs for {name}; at least two are needed")
     return [build(store, tasks, ids, stream(seed, name, split, number)) for number in range(count)]
+
+
+def count_targets(thing: Any) -> dict[str, int]:
+    """How many examples of each task an episode or batch tests on."""
+    if isinstance(thing, tuple) and thing and isinstance(thing[0], list):
+        return count_targets(thing[1])  # Of a support and a target batch, the latter.
+    return {task.name: len(examples[-1].y) for task, *examples in thing if isinstance(task, Task)}
 
 
 def embed(encoder: Callable[[Any], Tensor], sets: Sequence[Examples]) -> list[Examples]:

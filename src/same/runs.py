@@ -20,6 +20,7 @@ from same.episodes import (
     EpisodeSampler,
     concurrent_batch,
     concurrent_episode,
+    count_targets,
     fixed,
     multi_task_episode,
     whole_episode,
@@ -39,6 +40,7 @@ from same.weighting import make_weighting
 
 log = logging.getLogger("same")
 
+_LEARNED = ("encoder.", "heads.")
 CONFIG, MODEL, RESULT = "config.json", "model.safetensors", "result.json"
 
 
@@ -146,6 +148,13 @@ def run(
         seed=config.seed,
         split=config.split,
     )
+    for task in tasks:
+        if config.method != "infomax" and not any(count_targets(episode).get(task.name) for episode in validation):
+            raise InputError(
+                f"{store.name}: the validation graphs of split {config.split} have no examples of {task.name}"
+            )
+    if config.method == "finetuned":
+        make_tasks(FIRST_TASKS, store)
     # Only now: a mistake in the configuration leaves nothing behind.
     with atomic(folder / CONFIG) as temporary:
         temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
@@ -173,7 +182,9 @@ def _start_from(model: Model, first: tuple[Config, Path], **how: Any) -> None:
     config, folder = first
     run(config, folder, **how)
     there = load_file(folder / MODEL)
-    model.load_state_dict({name: there[name] for name in model.state_dict()})
+    # What a weighting has learned of three tasks says nothing of one or two.
+    own = {name: there.get(name, value) for name, value in model.state_dict().items() if name.startswith(_LEARNED)}
+    model.load_state_dict(model.state_dict() | own)
 
 
 def _inputs_state(inputs: Inputs | None) -> dict[str, torch.Tensor]:

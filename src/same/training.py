@@ -127,8 +127,8 @@ def train(
         save()
     while _goes_on(state, config) and state.step < steps:
         epoch, step = divmod(state.step, sampler.steps)
-        if config.dropout:
-            torch.manual_seed(int(stream(config.seed, "dropout", config.split, state.step).integers(2**63)))
+        # For dropout, and for weightings that draw: a resumed step draws what it would have drawn.
+        torch.manual_seed(int(stream(config.seed, "dropout", config.split, state.step).integers(2**63)))
         losses = _step(model, method, _on(model, sampler.draw(epoch, step)), optimiser, config, state.step)
         state.step += 1
         report(state.step, steps, {"losses": losses})
@@ -175,8 +175,9 @@ def _validate(
     tasks = {}
     for task in found[0]:
         loss, score = (sum(values) / len(found) for values in zip(*(row[task] for row in found), strict=True))
-        if not math.isfinite(loss):
-            raise DivergedError(state.step, f"the validation loss of {task}")
+        for what, value in (("loss", loss), ("score", score)):
+            if not math.isfinite(value):
+                raise DivergedError(state.step, f"the validation {what} of {task}")
         tasks[task] = {"loss": loss, "score": score}
     # The less, the better, in either case.
     sign = 1 if config.stop_on == "loss" else -1

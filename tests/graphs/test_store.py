@@ -94,6 +94,7 @@ def test_isolated_nodes_and_single_nodes():
         ({"x": [[0.0], [np.nan]]}, "attribute 0 of node 1 is nan"),
         ({"sizes": [0, 2]}, "graph 0 has no nodes"),
         ({"sizes": []}, "no graphs"),
+        ({"edge_index": [[0, 1], [1, 0], [0, 1]]}, r"edge_index has the shape \(3, 2\), expected \(2, edges\)"),
         ({"edge_index": [[0], [2]]}, "node 2, but there are only 2"),
         ({"edge_index": [[0], [-1]]}, "node -1"),
         ({"sizes": [1, 1]}, "joins node 0 of graph 0 and node 1 of graph 1"),

@@ -88,6 +88,13 @@ def test_validation_is_touched_only_where_asked(trained, monkeypatch):
     assert evaluate_run(trained, probes=("linear",), choose_c=True) != chosen
 
 
+def test_a_models_own_score_does_not_depend_on_what_else_is_probed(tmp_path):
+    run(CONFIG.model_copy(update={"method": "traditional", "tasks": ("gc", "nc", "lp")}), tmp_path / "run")
+    whole = {r.task: r.scores for r in evaluate_run(tmp_path / "run", probes=["own"], floors=False)}
+    (alone,) = evaluate_run(tmp_path / "run", probes=["own"], floors=False, tasks=["lp"])
+    assert alone.scores == whole["lp"]
+
+
 def permuted(store: GraphStore, seed: int) -> tuple[GraphStore, np.ndarray]:
     """The same graphs with the nodes of each in another order; and where each node went."""
     rng = np.random.default_rng(seed)

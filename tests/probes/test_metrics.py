@@ -30,6 +30,8 @@ def test_delta_m_of_the_papers_definition():
     assert delta_m([48.3, 85.3], [51.6, 87.5]) == pytest.approx(-4.4548, abs=1e-4)
     with pytest.raises(InputError):
         delta_m([1.0], [1.0, 2.0])
+    with pytest.raises(InputError, match="must be positive"):
+        delta_m([0.1], [-0.5])
 
 
 def test_the_corrected_t_test_by_hand():
@@ -49,5 +51,6 @@ def test_comparisons_at_the_edges():
     same = compare([0.5, 0.6], [0.5, 0.6])
     assert (same.mean, same.t_test, same.wilcoxon) == (0.0, 1.0, 1.0)
     assert compare([0.5] * 5, [0.4] * 5).beyond_noise()
+    assert not compare([0.5, 0.6], [0.45, 0.55]).beyond_noise()
     with pytest.raises(InputError, match="the same splits: 2 and 1"):
         compare([1, 2], [1])

@@ -97,6 +97,17 @@ def test_gradnorms_weight_gradient_is_that_of_its_objective():
     torch.testing.assert_close(weighting.weight_gradient(norms, losses), torch.autograd.grad(objective, w)[0])
 
 
+def test_gradnorm_waits_for_the_first_loss_of_every_task():
+    """A first batch without examples of a task has the loss 0, which is no loss to be relative to."""
+    weighting = GradNorm(["a", "b"])
+    model, losses = two_tasks()
+    weighting.backward({"a": losses()["a"], "b": 0.0 * losses()["b"]}, model)
+    assert weighting.w.tolist() == [1, 1]
+    found = losses()
+    weighting.backward(found, model)
+    torch.testing.assert_close(weighting.first[1], found["b"].detach().float())
+
+
 def test_gradnorms_weights_move_as_torchs_adam_moves_them():
     weighting, w = GradNorm(["a", "b"], lr=0.01), nn.Parameter(torch.ones(2))
     optimiser = torch.optim.Adam([w], 0.01)
@@ -140,6 +151,12 @@ def test_aggregators_shape_the_shared_gradient_and_leave_the_heads_theirs(name):
     if name == "upgrad":
         # What defines it: the update conflicts with no task.
         assert (rows @ found >= -1e-9).all()
+
+
+@pytest.mark.parametrize("name", ["excessmtl", "gradvac", "pcd"])
+def test_aggregators_that_remember_are_refused(name):
+    with pytest.raises(InputError, match="remembers earlier steps"):
+        Jacobian(name)
 
 
 def test_names_that_are_not_known_are_refused():

@@ -292,7 +292,8 @@ def _labels(
             raise InputError(f"{name}: the target of {kind} {np.argwhere(~np.isfinite(y))[0][0]} is not finite")
         return y.astype(np.float32), None
     if y.dtype.kind not in "iub" or y.ndim != 1 or y.min() < 0:
-        raise InputError(f"{name}: {kind}_y must be classes 0..k-1 (integers) or targets (floats), not {y.dtype}")
+        found = f"{y.min()}" if y.dtype.kind == "i" and y.ndim == 1 else f"{y.dtype} of the shape {y.shape}"
+        raise InputError(f"{name}: {kind}_y must be classes 0..k-1 (integers) or targets (floats), not {found}")
     count = int(y.max()) + 1
     classes = tuple(map(str, range(count))) if classes is None else tuple(classes)
     if len(classes) < count:
@@ -303,6 +304,8 @@ def _labels(
 def _canonical_edges(name: str, edge_index: Array, node_ptr: Array) -> tuple[Array, Array, list[str]]:
     """Each edge once, smaller node first, sorted, counted within its graph; and what had to be done."""
     n = int(node_ptr[-1])
+    if edge_index.size and (edge_index.ndim != 2 or len(edge_index) != 2):
+        raise InputError(f"{name}: edge_index has the shape {edge_index.shape}, expected (2, edges)")
     edge_index = edge_index.reshape(2, -1)
     outside = (edge_index < 0) | (edge_index >= n)
     if outside.any():

@@ -28,7 +28,8 @@ def adapt(model: nn.Module, task: Task, support: Any, **how: Any) -> Params:
     """θ′ adapted to one task: some steps of gradient descent on the loss of its support set.
 
     Args:
-        model: called as `model(task.name, examples)`. If it has a weighting, that weighs the loss.
+        model: called as `model(task.name, examples)`. If it has a weighting, that weighs the loss in here as it does
+            outside: with λ other than 1, a task's inner step is as many times as long.
         task: has the loss.
         support: the examples.
         how: `lr`, `steps` and so on, see `descend`.
@@ -77,11 +78,11 @@ def descend(
             gradients = torch.autograd.grad(
                 i_loss(adapted), list(adapted.values()), create_graph=not first_order, allow_unused=True
             )
-        adapted = {
-            # A parameter that the loss does not depend on stays where it is.
-            name: value if gradient is None else value - (lr[name] if isinstance(lr, Mapping) else lr) * gradient
-            for (name, value), gradient in zip(adapted.items(), gradients, strict=True)
-        }
+            adapted = {
+                # A parameter that the loss does not depend on stays where it is.
+                name: value if gradient is None else value - (lr[name] if isinstance(lr, Mapping) else lr) * gradient
+                for (name, value), gradient in zip(adapted.items(), gradients, strict=True)
+            }
     return adapted
 
 

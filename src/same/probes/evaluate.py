@@ -1,5 +1,6 @@
 """What a trained run is worth: probes of its embeddings for every task, beside the floors."""
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from same.probes.svm import LinearSVM
 from same.runs import Setting, make_method, open_run, prepare
 from same.streams import stream
 from same.tasks import TASKS, Examples, GraphTask, make_tasks
+
+log = logging.getLogger("same")
 
 Array = np.ndarray
 Solver = Literal["newton", "sklearn"]
@@ -101,6 +104,10 @@ class Probing:
         names = tasks or [name for name, kind in TASKS.items() if not kind.missing(setting.store)]
         chosen = make_tasks(list(names), setting.store, pair=pair or config.pair)
         sets = probe_examples(setting.store, setting.split, chosen, seed=config.seed, k=config.split, protocol=protocol)
+        if tasks is None:
+            for task in [task for task in chosen if task.kind == "links" and not _both_kinds(sets[task.name])]:
+                log.warning("%s: %s cannot be scored, there are too few pairs", setting.store.name, task.name)
+                chosen.remove(task)
         return cls(setting, chosen, sets, config, protocol, solver, choose_c)
 
     def floors(self) -> list[Row]:
@@ -140,11 +147,13 @@ class Probing:
     def own(self, model: Model) -> list[Row]:
         """Scores of a trained model's own heads on its tasks, after adapting to the training graphs if it adapts."""
         method = make_method(self.config)[0]
-        tasks = [task for task in self.tasks if task.name in model.heads]
-        batch = [(task, self.sets[task.name]["train"]) for task in tasks]
+        setting, config = self.setting, self.config
+        # Whatever is probed, a model adapts to what it was trained for.
+        known = probe_examples(setting.store, setting.split, setting.tasks, seed=config.seed, k=config.split)
+        batch = [(task, known[task.name]["train"]) for task in setting.tasks]
         model.eval()
         rows = []
-        for task in tasks:
+        for task in [task for task in self.tasks if task.name in model.heads]:
             adapted = method.adapted(model, batch, task)
             test = self.sets[task.name]["test"]
             with torch.no_grad():
@@ -204,6 +213,11 @@ def evaluate_run(
         model.load_state_dict({name: run.state[name] for name in model.state_dict()})
         rows += probing.own(model)
     return rows
+
+
+def _both_kinds(parts: dict[str, Examples]) -> bool:
+    """Whether every part has both edges and non-edges."""
+    return all(len(examples.y.unique()) == 2 for examples in parts.values())
 
 
 def linear_model(task: GraphTask, solver: Solver, c: float) -> Any:

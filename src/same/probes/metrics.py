@@ -51,6 +51,8 @@ def delta_m(model: Sequence[float], baseline: Sequence[float]) -> float:
     """
     if len(model) != len(baseline) or not len(model):
         raise InputError("Δm needs a baseline for each task")
+    if min(baseline) <= 0:
+        raise InputError(f"Δm is relative to its baselines, which must be positive, not {min(baseline)}")
     ratios = [(m - b) / b for m, b in zip(model, baseline, strict=True)]
     return 100 * sum(ratios) / len(ratios)
 
@@ -63,15 +65,20 @@ class Comparison:
         mean: of the differences.
         t_test: p value of the corrected resampled t-test.
         wilcoxon: p value of the signed-rank test.
+        splits: how many.
     """
 
     mean: float
     t_test: float
     wilcoxon: float
+    splits: int
 
     def beyond_noise(self, level: float = 0.05) -> bool:
-        """Whether the t-test, which knows that splits overlap, calls the difference more than chance."""
-        return self.t_test < level
+        """Whether the t-test, which knows that splits overlap, calls the difference more than chance.
+
+        Of fewer than five splits nothing is said: their spread is anybody's guess.
+        """
+        return self.splits >= 5 and self.t_test < level
 
 
 def compare(a: Sequence[float], b: Sequence[float], *, test_share: float = 0.2, train_share: float = 0.7) -> Comparison:
@@ -97,10 +104,11 @@ def compare(a: Sequence[float], b: Sequence[float], *, test_share: float = 0.2, 
     d = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
     mean = round(float(d.mean()), 12) if len(d) else float("nan")
     if len(d) < 2:
-        return Comparison(mean, 1.0, 1.0)
-    if np.ptp(d) == 0:
-        # No spread: nothing, if there is no difference either, and otherwise as sure as numbers can be.
-        p = 1.0 if mean == 0 else 0.0
-        return Comparison(mean, p, p if mean == 0 else float(stats.wilcoxon(d).pvalue))
+        return Comparison(mean, 1.0, 1.0, len(d))
+    if np.abs(d).max() <= 1e-12:
+        return Comparison(0.0, 1.0, 1.0, len(d))
+    wilcoxon = float(stats.wilcoxon(d).pvalue)
+    if np.ptp(d) <= 1e-12:  # The same difference everywhere: as sure as numbers can be.
+        return Comparison(mean, 0.0, wilcoxon, len(d))
     t = d.mean() / np.sqrt((1 / len(d) + test_share / train_share) * d.var(ddof=1))
-    return Comparison(mean, float(2 * stats.t.sf(abs(t), len(d) - 1)), float(stats.wilcoxon(d).pvalue))
+    return Comparison(mean, float(2 * stats.t.sf(abs(t), len(d) - 1)), wilcoxon, len(d))

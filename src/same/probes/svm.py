@@ -1,5 +1,6 @@
 """A linear support vector machine, solved exactly: the objective of scikit-learn's default `LinearSVC`."""
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from same.errors import InputError
+
+log = logging.getLogger("same")
 
 Array = np.ndarray
 
@@ -30,7 +33,7 @@ class LinearSVM:
     ['low', 'high']
     """
 
-    def __init__(self, C: float = 1.0, max_iter: int = 100) -> None:  # noqa: N803
+    def __init__(self, C: float = 1.0, max_iter: int = 1000) -> None:  # noqa: N803
         if not (C > 0 and np.isfinite(C)):
             raise InputError(f"C: {C} is not a positive number")
         self.C, self.max_iter = C, max_iter
@@ -104,6 +107,8 @@ def _solve(rows: Array, gram: Array, y: Array, C: float, max_iter: int) -> Array
         along = rows @ step
         size = _line_search(w, step, f, along, y, C)
         w, f = w + size * step, f + size * along
+    else:
+        log.warning("the SVM has not converged in %d Newton steps (C = %g)", max_iter, C)
     return w
 
 

@@ -46,7 +46,7 @@ class GraphClassification(GraphTask):
 
     def score(self, output: Tensor, examples: Examples) -> float:
         """Accuracy."""
-        return float((output.argmax(1) == examples.y).double().mean())
+        return float((output.argmax(1) == examples.y).float().mean())
 
 
 def graph_examples(store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:

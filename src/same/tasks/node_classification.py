@@ -50,7 +50,7 @@ class NodeClassification(GraphTask):
 
     def score(self, output: Tensor, examples: Examples) -> float:
         """Accuracy."""
-        return float((output.argmax(1) == examples.y).double().mean()) if len(examples.y) else 0.0
+        return float((output.argmax(1) == examples.y).float().mean()) if len(examples.y) else 0.0
 
 
 def all_nodes(batch: GraphBatch) -> Examples:

@@ -52,9 +52,10 @@ class GradNorm(Weighting):
         norms = torch.stack([gradient.norm() for gradient in gradients]).to(self.w)
         values = torch.stack([losses[task].detach() for task in self.tasks]).to(self.w)
         loss.backward()
-        if not self.first.any():
-            self.first.copy_(values)
-        self._descend(self.weight_gradient(norms, values))
+        # A task's first loss is the first that is one: a batch may have no examples of it.
+        self.first.copy_(torch.where(self.first > 0, self.first, values))
+        if self.first.all():
+            self._descend(self.weight_gradient(norms, values))
 
     def _descend(self, gradient: Tensor) -> None:
         """A step of Adam; no weight turns negative, and all sum to their number."""

@@ -50,7 +50,10 @@ def _aggregator(name: str) -> nn.Module:
     if name.lower() not in kinds:
         raise InputError(f"weighting: {name!r} is neither fixed, uncertainty, gradnorm nor one of {', '.join(kinds)}")
     try:
-        return kinds[name.lower()]()
+        aggregator = kinds[name.lower()]()
+        if hasattr(aggregator, "reset"):
+            raise InputError(f"weighting: {name!r} remembers earlier steps, which a checkpoint does not keep")
+        return aggregator
     except TypeError:
         raise InputError(f"weighting: {name!r} needs arguments of its own and cannot be chosen by name") from None
     except ImportError as error:

@@ -203,6 +203,16 @@ def test_sigterm_saves_and_says_how_to_go_on(tmp_path):
     assert "Traceback" not in err
 
 
+def test_rates_that_blow_up_are_said(tmp_path):
+    with pytest.raises(DivergedError, match=r"step 0: the validation loss of \w+ is not finite"):
+        run(SMALL.model_copy(update={"inner_lr": 1e30}), tmp_path / "run")
+
+
+def test_what_a_run_writes_is_readable_as_other_files_are(tmp_path):
+    run(SMALL.model_copy(update={"max_epochs": 1}), tmp_path / "run")
+    assert len({path.stat().st_mode for path in (tmp_path / "run").iterdir()}) == 1
+
+
 def test_checkpoints_come_between_validations_too(tmp_path):
     config = Config(max_epochs=50, validate_every=50, outer_lr=0.1)
     written = []

@@ -1,5 +1,6 @@
 """The command `same`. Heavy imports wait inside the verbs, so that help is instant."""
 
+import io
 import json
 import logging
 import os
@@ -36,12 +37,20 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def main() -> None:
     """Runs the command; a user's mistake is one line and exit code 2."""
+    for standard in (sys.stdout, sys.stderr):
+        if isinstance(standard, io.TextIOWrapper):
+            standard.reconfigure(errors="replace")
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("same").setLevel(logging.INFO)
     try:
         app()
     except InputError as error:
         typer.echo(f"same: {' '.join(str(error).split())}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        typer.echo(f"same: {error.filename}: {error.strerror}", err=True)
         sys.exit(2)
 
 
@@ -135,10 +144,10 @@ def study(
         return
     from same.graphs import load
     from same.study.report import write_report
-    from same.study.run import run_study
+    from same.study.run import check_kinds, run_study
 
     for dataset in plan.datasets:
-        load(dataset, data)
+        check_kinds(plan, dataset, load(dataset, data))
     with _interruptible():
         found = run_study(plan, out, workers=crew, data=data, quiet=_is_quiet())
     typer.echo(f"report: {write_report(found, data=data)}")
@@ -231,6 +240,9 @@ def train(
     except InterruptedTraining:
         log.warning("stopped and saved; the same command goes on from here")
         raise typer.Exit(130) from None
+    except KeyboardInterrupt:
+        log.warning("stopped before training began")
+        raise typer.Exit(130) from None
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return
@@ -300,7 +312,7 @@ def embed(
 ) -> None:
     """Node embeddings of a set, with graph ids and the mean of each graph.
 
-    Example: same embed runs/first DHFR --out dhfr.npz
+    Example: same embed runs/first ENZYMES --out enzymes.npz
     """
     _one_thread()
     from same.embedding import embed_set
@@ -320,16 +332,24 @@ def _one_thread(threads: int = 1) -> None:
 
 @contextmanager
 def _stop_signals() -> "Iterator[Callable[[], bool]]":
-    """A function that says whether SIGINT or SIGTERM has come; a second one ends the process as usual."""
-    came = []
+    """A function that says whether SIGINT or SIGTERM has come; until it is first asked, and the second time, they
+    interrupt at once."""
+    came: list[int] = []
+    asked = False
 
     def note(number: int, frame: object) -> None:
+        if came or not asked:
+            raise KeyboardInterrupt
         came.append(number)
-        signal.signal(number, signal.SIG_DFL)
+
+    def stop() -> bool:
+        nonlocal asked
+        asked = True
+        return bool(came)
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: bool(came)
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

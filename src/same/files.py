@@ -9,7 +9,7 @@ from pathlib import Path
 
 from same.errors import InputError
 
-_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG)
 
 
 @contextmanager
@@ -39,8 +39,9 @@ def atomic(target: Path, *, folder: bool = False) -> Iterator[Path]:
             path.mkdir()
         else:
             path.touch(exist_ok=False)
-        temporary = path
+        temporary, mode = path, path.stat().st_mode
         yield temporary
+        temporary.chmod(mode)  # Some libraries make what they write private.
         temporary.replace(target)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

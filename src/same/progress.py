@@ -48,7 +48,7 @@ class Progress:
                 mark = " *" if self.best is news else ""
                 rows = (f"{task} {row['loss']:.3f}/{row['score']:.3f}" for task, row in news["tasks"].items())
                 sys.stderr.write(f"epoch {news['epoch']} step {step} validation loss/score: {', '.join(rows)}{mark}\n")
-        if self.live and (now := time.monotonic()) - self.drawn > 0.25:
+        if self.live and ((now := time.monotonic()) - self.drawn > 0.25 or "losses" not in news):
             self.drawn = now
             self.live.update(self._table(step, steps))
 

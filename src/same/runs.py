@@ -132,8 +132,13 @@ def run(
         The contents of `result.json`.
     """
     _check_folder(folder, config)
-    if (folder / RESULT).is_file():
-        return json.loads((folder / RESULT).read_text(encoding="utf-8"))
+    if (folder / RESULT).is_file() and (folder / MODEL).is_file():
+        try:
+            return json.loads((folder / RESULT).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"{folder / RESULT}: is damaged ({error}); delete it, and the run is finished again"
+            ) from None
     setting = prepare(config, data)
     store, parts, tasks = setting.store, setting.split, setting.tasks
     where = find_device(device)
@@ -223,7 +228,9 @@ def open_run(folder: Path) -> TrainedRun:
         own = {name.removeprefix("encoder."): value for name, value in state.items() if name.startswith("encoder.")}
         encoder.load_state_dict(own)
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-        raise InputError(f"{folder / MODEL}: is damaged or of another version ({error}); train again") from error
+        raise InputError(
+            f"{folder / MODEL}: is damaged or of another version ({error}); delete {RESULT} there and train again"
+        ) from error
     encoder.eval()
     return TrainedRun(config, inputs, encoder, state)
 

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from same.probes import Row
 from same.study import Plan, Study
 from same.study.results import PLAN
-from same.study.run import describe, expected_seconds, todo
+from same.study.run import describe, expected_seconds, same_settings, todo
 
 
 def console() -> Console:
@@ -46,35 +48,45 @@ def print_checks(checks: list[dict[str, Any]]) -> None:
         "as published": lambda c: {None: "unknown set", True: "yes", False: "NO"}[c["as_known"]],
         "notes": lambda c: "; ".join(c["notes"]) or "none",
     }
-    table = Table("", *(entry["name"] for entry in checks))
+    table = Table("", *(escape(entry["name"]) for entry in checks))
     for label, show in rows.items():
-        table.add_row(label, *(show(entry) for entry in checks))
+        table.add_row(label, *(Text(show(entry)) for entry in checks))
     console().print(table, highlight=False, markup=False)
 
 
 _SHORT = {"accuracy": "acc", "macro_f1": "F1", "roc_auc": "AUC", "average_precision": "AP", "r2": "R²", "mae": "MAE"}
 
 
+def _number(name: str, value: float) -> str:
+    """Shares in percent; R² and errors as they are."""
+    return f"{value:.3f}" if name in ("r2", "mae") else f"{100 * value:.1f}"
+
+
 def print_rows(rows: list[Row], title: str) -> None:
     """One line a model and probe, one column a task and score."""
     columns = {(row.task, name): None for row in rows for name in row.scores}
     heads = (f"{task} {_SHORT.get(name, name)}" for task, name in columns)
-    table = Table("model", "probe", *heads, title=title, title_justify="left")
+    table = Table("model", "probe", *heads, title=Text(title), title_justify="left")
     cells: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     for row in rows:
         cells.setdefault((row.model, row.probe), {}).update({(row.task, n): s for n, s in row.scores.items()})
     for names, found in cells.items():
-        table.add_row(*names, *(f"{100 * found[c]:.1f}" if c in found else "" for c in columns))
+        table.add_row(*names, *(_number(c[1], found[c]) if c in found else "" for c in columns))
     console().print(table, highlight=False, markup=False)
+
+
+def _about(seconds: float) -> str:
+    return f"about {seconds:.0f} s" if seconds < 120 else f"about {seconds / 60:.0f} min"
 
 
 def print_plan(plan: Plan, folder: Path, workers: int) -> None:
     """The runs, how many are done, and how long the others will take."""
+    same_settings(plan, folder)
     pending = todo(plan, folder)
     waiting = {config.key for config in pending}
     for config in plan.runs():
         print(f"{config.key}  {'to do' if config.key in waiting else 'done '}  {describe(config)}")
     seconds = expected_seconds(pending, Study.open(folder) if (folder / PLAN).is_file() else None)
     total = len(plan.runs())
-    time_left = "unknown, no run is done yet" if seconds is None else f"about {seconds / workers / 60:.0f} min"
+    time_left = "unknown, no run is done yet" if seconds is None else _about(seconds / workers)
     print(f"{total} runs, {total - len(pending)} done, {len(pending)} to do; with {workers} workers: {time_left}")

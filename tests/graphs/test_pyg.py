@@ -48,6 +48,12 @@ def test_floats_are_targets_and_columns_of_one_are_flat():
     assert store.graph_classes is None
 
 
+def test_one_graph_alone_and_edges_as_a_matrix():
+    assert from_pyg(Data(x=torch.ones(3, 1), edge_index=PATH)).num_graphs == 1
+    with pytest.raises(InputError, match="graph 0 has adj_t; give edges as edge_index"):
+        from_pyg([Data(x=torch.ones(3, 1), adj_t=torch.eye(3).to_sparse_csr())])
+
+
 def test_graphs_without_features():
     store = from_pyg([Data(edge_index=PATH, num_nodes=5, y=torch.tensor([0]))])
     assert store.x.shape == (5, 0)

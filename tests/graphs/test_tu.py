@@ -162,6 +162,17 @@ def test_archives_cannot_reach_outside(tmp_path, member):
     assert not list(tmp_path.glob("evil*"))
 
 
+def test_shadows_that_some_systems_pack_are_left_alone(tmp_path):
+    path = zip_tu(write_tu(tmp_path / "toy"), tmp_path / "TOY.zip")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("__MACOSX/TOY/._TOY_A.txt", b"\x00\x05")
+    assert read_tu(path).num_graphs == 2
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("other/TOY_A.txt", "1, 2\n")
+    with pytest.raises(InputError, match=r"holds 'TOY_A\.txt' twice"):
+        read_tu(path)
+
+
 def test_archives_cannot_blow_up(tmp_path):
     path = zip_tu(write_tu(tmp_path / "toy"), tmp_path / "TOY.zip")
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:

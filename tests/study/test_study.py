@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from same.config import Config
+from same.errors import InputError
 from same.study.engine import Job, local
 from same.study.plan import Plan
 from same.study.report import write_report
@@ -114,7 +115,35 @@ def test_a_dry_run_says_what_is_to_do_and_does_nothing(finished, tmp_path):
     more = [*SMALL[:-1], "0-2"]
     code, out, _ = same("study", "--out", finished, *more, *TINY, "--dry-run")
     assert out.splitlines()[-1].startswith("21 runs, 14 done, 7 to do")
-    assert re.search(r"about \d+ min", out)
+    assert re.search(r"about \d+ (s|min)", out)
+
+
+def test_a_study_grows(tmp_path):
+    arguments = ("--datasets", "planted", "--questions", "overview", "--methods", "esame", *TINY)
+    for splits in ("0", "1"):
+        code, out, err = same("study", "--out", tmp_path / "s", *arguments, "--splits", splits)
+        assert code == 0, err
+    assert out.splitlines()[-1] == "4 of 4 runs are done, none failed"
+    assert "over 2 splits" in (tmp_path / "s" / "report.md").read_text()
+    # Damage that is repaired as the message says.
+    (broken,) = [p for p in tmp_path.glob("s/runs/*/result.json") if '"epochs": 2' in p.read_text()][:1]
+    broken.write_text("{")
+    code, _, err = same("report", tmp_path / "s")
+    assert code == 2
+    assert "is damaged" in err
+    broken.unlink()
+    code, _, err = same("study", "--out", tmp_path / "s", *arguments, "--splits", "1")
+    assert code == 0, err
+    # The page needs the sets for a picture only.
+    assert same("report", tmp_path / "s", "--data", tmp_path)[0] == 0
+
+
+def test_settings_win_over_the_budget_and_runs_keep_apart():
+    from same.study.plan import Plan
+
+    assert {c.width for c in Plan(budget="small", settings=(("width", 8),)).runs()} == {8}
+    with pytest.raises(InputError, match="--set: method tells the runs of a study apart"):
+        Plan(settings=(("method", "esame"),))
 
 
 def test_mistakes_are_said_before_anything_is_written(finished, tmp_path):
@@ -124,6 +153,7 @@ def test_mistakes_are_said_before_anything_is_written(finished, tmp_path):
         (("--splits", "0-20"), "--splits"),
         (("--engine", "magic"), "--engine: 'magic' is not one of local"),
         (("--datasets", "./none.zip"), "no such folder or file"),
+        (("--datasets", "planted", "--set", "batch_size=1"), "batch_size: 3 tasks need at least 6"),
     ]:
         code, _, err = same("study", "--out", tmp_path / "s", *arguments)
         assert code == 2, err
@@ -200,9 +230,8 @@ def test_a_failed_run_is_recorded_and_the_others_go_on(tmp_path):
 
 def test_expected_time_is_that_of_like_runs(finished):
     study = Study.open(finished)
-    seconds = [
-        r.training["seconds"] for r in study.runs.values() if (r.config.method, len(r.config.tasks)) == ("esame", 3)
-    ]
+    like = [r for r in study.runs.values() if (r.config.method, len(r.config.tasks)) == ("esame", 3)]
+    seconds = [r.training["seconds"] + r.rows["seconds"] for r in like]
     other = Config(dataset="planted", method="esame", split=5)
     assert expected_seconds([other] * 3, study) == pytest.approx(3 * sum(seconds) / len(seconds))
     assert expected_seconds([other], None) is None

@@ -33,7 +33,9 @@ def from_pyg(graphs: Iterable[Any], *, name: str | None = None, node_labels: int
     name = name or str(getattr(graphs, "name", "graphs"))
     if node_labels is None:
         node_labels = int(getattr(graphs, "num_node_labels", 0))
-    items = list(graphs)
+    from torch_geometric.data import Data
+
+    items = [graphs] if isinstance(graphs, Data) else list(graphs)
     if not items:
         raise InputError(f"{name}: there are no graphs")
     sizes = np.array([_num_nodes(name, i, item) for i, item in enumerate(items)])
@@ -44,7 +46,9 @@ def from_pyg(graphs: Iterable[Any], *, name: str | None = None, node_labels: int
     edges = [
         np.empty((2, 0), np.int64) if item.get("edge_index") is None else _numpy(item.edge_index) for item in items
     ]
-    for i, (e, size) in enumerate(zip(edges, sizes, strict=True)):
+    for i, (item, e, size) in enumerate(zip(items, edges, sizes, strict=True)):
+        if item.get("edge_index") is None and item.get("adj_t") is not None:
+            raise InputError(f"{name}: graph {i} has adj_t; give edges as edge_index")
         if e.ndim != 2 or len(e) != 2 or e.dtype.kind not in "iu" or (e.size and not 0 <= e.min() <= e.max() < size):
             raise InputError(f"{name}: the edge_index of graph {i} is not [2, edges] of its nodes 0..{size - 1}")
 

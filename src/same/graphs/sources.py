@@ -106,7 +106,7 @@ def load(source: str | Path, data: str | Path | None = None) -> GraphStore:
 def is_path(source: str) -> bool:
     """Whether a source names a place rather than a set; a folder that is called like a known set does not count."""
     known = source in NAMES or source in ALIASES
-    return not known and (os.sep in source or "/" in source or source.endswith(".zip") or Path(source).is_dir())
+    return not known and (os.sep in source or "/" in source or source.endswith(".zip") or Path(source).exists())
 
 
 def fetch(name: str, data: str | Path | None = None) -> Path:
@@ -118,7 +118,7 @@ def fetch(name: str, data: str | Path | None = None) -> Path:
 def find(name: str, data: str | Path | None = None) -> Path | None:
     """The place of a named set on this machine, or None."""
     name = ALIASES.get(name, name)
-    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name) or ".." in name:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", name) or ".." in name:
         raise InputError(f"{name!r}: not the name of a set and not a path that exists; see `same data list`")
     for folder in local_folders(data):
         for place in (folder / f"{name}.zip", folder / name):

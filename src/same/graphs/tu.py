@@ -1,6 +1,7 @@
 """Reads sets of graphs in the text format of the TU collection (Morris et al., 2020)."""
 
 import io
+import lzma
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -18,6 +19,7 @@ Array = np.ndarray
 # Far beyond any set of the collection, and what an archive that lies about itself can cost at most.
 _MAX_BYTES = 8 * 2**30
 _MAX_RATIO = 200
+_DAMAGED = (zipfile.BadZipFile, OSError, ValueError)
 
 
 def read_tu(path: str | Path) -> GraphStore:
@@ -100,11 +102,13 @@ def _zip_texts(path: Path) -> tuple[str, _Texts]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = [member for member in archive.infolist() if not member.is_dir()]
-    except (zipfile.BadZipFile, NotImplementedError) as error:
+    except PermissionError:
+        raise
+    except (*_DAMAGED, NotImplementedError) as error:
         raise InputError(f"{path}: not a whole zip file ({error}); get it again") from error
     for member in members:
         inside = PurePosixPath(member.filename.replace("\\", "/"))
-        if ".." in inside.parts or member.filename.startswith(("/", "\\")) or ":" in inside.parts[0]:
+        if ".." in inside.parts or member.filename.startswith(("/", "\\")) or ":" in "".join(inside.parts[:1]):
             raise InputError(
                 f"{path}: the member {member.filename!r} leads outside the archive; do not trust this file"
             )
@@ -119,12 +123,28 @@ def _zip_texts(path: Path) -> tuple[str, _Texts]:
             try:
                 with zipfile.ZipFile(path) as archive:
                     return archive.read(member)
-            except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+            except (
+                zipfile.BadZipFile,
+                zlib.error,
+                lzma.LZMAError,
+                EOFError,
+                RuntimeError,
+                OSError,
+                ValueError,
+            ) as error:
                 raise InputError(f"{path}: {member.filename!r} cannot be read ({error}); get the file again") from error
 
         return read
 
-    return _by_part(path, {PurePosixPath(member.filename).name: reader(member) for member in members})
+    texts: _Texts = {}
+    for member in members:
+        name = PurePosixPath(member.filename).name
+        # Some systems pack shadows of files, `._NAME`, along with them.
+        if not name.startswith("."):
+            if name in texts:
+                raise InputError(f"{path}: holds {name!r} twice; pack one set")
+            texts[name] = reader(member)
+    return _by_part(path, texts)
 
 
 def _by_part(path: Path, texts: _Texts) -> tuple[str, _Texts]:

@@ -10,7 +10,7 @@ from torch.func import functional_call
 from same.episodes import Batch, embed
 from same.methods.adapt import Params
 from same.nn.model import Model
-from same.tasks.task import Examples, Task
+from same.tasks.task import Examples, Task, judged
 
 
 def perform(model: Model, batch: Batch, adapted: Params | None = None) -> list[tuple[Task, Tensor, Examples]]:
@@ -40,10 +40,7 @@ def perform(model: Model, batch: Batch, adapted: Params | None = None) -> list[t
 def evaluate(model: Model, batch: Batch, adapted: Params | None = None) -> dict[str, tuple[float, float]]:
     """Loss and score of each task of a batch."""
     with torch.no_grad():
-        return {
-            task.name: (float(task.loss(output, examples)), task.score(output, examples))
-            for task, output, examples in perform(model, batch, adapted)
-        }
+        return {task.name: judged(task, output, examples) for task, output, examples in perform(model, batch, adapted)}
 
 
 class Classical:

@@ -11,7 +11,7 @@ from torch.func import functional_call
 
 from same.episodes import embed
 from same.methods.adapt import Params, adapt, inner_rates, test
-from same.tasks.task import Task
+from same.tasks.task import Task, judged
 
 Adapt = Callable[[nn.Module, Task, Any], Params]
 
@@ -64,7 +64,7 @@ class SAME:
             for task, support, target in self._prepared(model, episode):
                 adapted = self._adapt(model, first_order=True)(model, task, support)
                 output = functional_call(model, adapted, (task.name, target))
-                results[task.name] = (float(task.loss(output, target)), task.score(output, target))
+                results[task.name] = judged(task, output, target)
         return results
 
     def adapted(self, model: nn.Module, batch: Iterable[Any], task: Task) -> Params:

@@ -45,8 +45,8 @@ def check_claims(study: Study) -> list[Claim]:
             if "Q2" in study.plan.questions:
                 claims.append(_never_below(study, "Q2", PAIRS + ALL, 3.0, protocol, subject))
                 claims.append(_finetuning_loses(study, protocol, subject))
-            if "Q3" in study.plan.questions and protocol == "paper":
-                claims.append(_unseen_tasks(study, subject))
+            if "Q3" in study.plan.questions:
+                claims.append(_unseen_tasks(study, protocol, subject))
             if "Q4" in study.plan.questions:
                 claims.append(_delta_m(study, protocol, subject))
     return sorted(claims, key=lambda claim: claim.question)
@@ -104,25 +104,26 @@ def _finetuning_loses(study: Study, lp: str, subject: str) -> Claim:
     return Claim("Q2", text, lp, subject, lost >= 0.9 * cells, f"outperformed in {lost} of {cells} cells")
 
 
-def _unseen_tasks(study: Study, subject: str) -> Claim:
+def _unseen_tasks(study: Study, lp: str, subject: str) -> Claim:
     text = "on a task it was not trained on, a network on the embeddings is at least 10 % better than on those of Cl"
     gains = []
     for dataset in study.plan.datasets:
         for tasks in PAIRS:
             (unseen,) = set(TASKS) - set(tasks)
-            base = study.scores(dataset, "classical", tasks, unseen, "network")
+            protocol = lp if unseen == "lp" else "paper"
+            base = study.scores(dataset, "classical", tasks, unseen, "network", protocol=protocol)
             for method in SAMES if subject == "SAME" else ("untrained",):
                 trained = TASKS if method == "untrained" else tasks
-                values = study.scores(dataset, method, trained, unseen, "network")
+                values = study.scores(dataset, method, trained, unseen, "network", protocol=protocol)
                 shared = sorted(set(base) & set(values))
                 if shared:
                     gain = 100 * np.mean([(values[k] - base[k]) / base[k] for k in shared])
                     gains.append((float(gain), f"{dataset} {'+'.join(tasks)}→{unseen}, {LABELS[method]}"))
     if not gains:
-        return Claim("Q3", text, "paper", subject, None, "")
+        return Claim("Q3", text, lp, subject, None, "")
     (worst, where), (best, there) = min(gains), max(gains)
     found = f"worst {worst:+.1f} % ({where}), best {best:+.1f} % ({there})"
-    return Claim("Q3", text, "paper", subject, worst >= 10, found)
+    return Claim("Q3", text, lp, subject, worst >= 10, found)
 
 
 def _delta_m(study: Study, lp: str, subject: str) -> Claim:

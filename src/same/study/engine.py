@@ -54,7 +54,15 @@ def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
     def hire() -> None:
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs, os.getpid()), daemon=True)
+        # A child that is interrupted while it starts would say so at length.
+        before = (
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            if threading.current_thread() is threading.main_thread()
+            else None
+        )
         process.start()
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
         theirs.close()
         crew[ours] = process
 

@@ -1,7 +1,7 @@
 """What the paper's questions need: a list of runs, each a configuration, each once."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from same.config import FIRST_TASKS, Config, make_config
@@ -80,6 +80,9 @@ class Plan:
             for value in values:
                 if value not in known:
                     raise InputError(f"--{name}: {value!r} is not one of {', '.join(sorted(known))}")
+        for name, _ in self.settings:
+            if name in ("dataset", "method", "tasks", "split"):
+                raise InputError(f"--set: {name} tells the runs of a study apart; use the option of that name")
         for tasks in self.tasks or ():
             if tasks not in SINGLES + PAIRS + ALL:
                 raise InputError(f"--tasks: {'+'.join(tasks)} is not a set of gc, nc and lp, in this order")
@@ -114,8 +117,17 @@ class Plan:
 
     def config(self, kind: Kind, dataset: str, split: int) -> Config:
         """The configuration of one run."""
-        values = dict(self.settings) | BUDGETS[self.budget] | dict(kind.settings)
+        values = BUDGETS[self.budget] | dict(self.settings) | dict(kind.settings)
         return make_config({**values, "dataset": dataset, "method": kind.method, "tasks": kind.tasks, "split": split})
+
+    def grown(self, other: "Plan") -> "Plan":
+        """A plan of everything that this one or another one asks for; settings are this one's."""
+
+        def union(mine: Any, theirs: Any) -> Any:
+            return None if mine is None or theirs is None else tuple(dict.fromkeys([*theirs, *mine]))
+
+        names = ("questions", "datasets", "methods", "tasks", "splits")
+        return replace(self, **{name: union(getattr(self, name), getattr(other, name)) for name in names})
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""
@@ -167,4 +179,4 @@ def parse_splits(text: str) -> tuple[int, ...]:
 
 def names(values: str | None, default: Sequence[str]) -> tuple[str, ...]:
     """Names from `a,b`, or the default."""
-    return tuple(values.split(",")) if values else tuple(default)
+    return tuple(name.strip() for name in values.split(",")) if values else tuple(default)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
+from same.errors import InputError
 from same.files import atomic
 from same.study.claims import check_claims
 from same.study.figures import bars, lines, scatter
@@ -17,6 +19,8 @@ from same.study.plan import ALL, PAIRS, SAMES, TASKS
 from same.study.results import RUNS, Study
 from same.study.run import describe
 from same.study.tables import LABELS, Cell, Table, caption, delta_values, make_tables
+
+log = logging.getLogger("same")
 
 PAGE = "report.html"
 _DRAWN = 600
@@ -188,8 +192,11 @@ def _learning_curves(study: Study) -> dict[str, str]:
             c = run.config
             plain = (c.weighting, c.adapts) == ("fixed", "all") and c.method != "untrained"
             if (c.dataset, c.tasks, c.split) == (dataset, TASKS, study.plan.splits[0]) and plain:
-                text = (study.folder / RUNS / c.key / "history.jsonl").read_text(encoding="utf-8")
-                records = [json.loads(line) for line in text.splitlines()]
+                path = study.folder / RUNS / c.key / "history.jsonl"
+                if not path.is_file():
+                    log.warning("no learning curve: %s is missing", path)
+                    continue
+                records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
                 series.append((LABELS.get(c.method, c.method), [(r["epoch"], r["objective"]) for r in records]))
         if series:
             title = f"Validation loss, summed over three tasks, {dataset}, split {study.plan.splits[0]}"
@@ -211,7 +218,11 @@ def _embedding_pictures(study: Study, data: Path | None) -> dict[str, str]:
         if config is None:
             continue
         run = open_run(study.folder / RUNS / config.key)
-        store = load(dataset, data).with_inputs(run.inputs)
+        try:
+            store = load(dataset, data).with_inputs(run.inputs)
+        except InputError as error:
+            log.warning("no picture of embeddings: %s", error)
+            continue
         batch = store.cut(split(store, config.split, config.seed).test)
         with torch.no_grad():
             h = run.encoder(batch)

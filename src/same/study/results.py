@@ -1,6 +1,7 @@
 """The results of a study: what its runs left in their folders, ready to be put into tables."""
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,13 @@ def evaluate_once(folder: Path, data: Path | None) -> None:
 
     if (folder / EVALUATION).is_file():
         return
+    start = time.perf_counter()
     untrained = json.loads((folder / "config.json").read_text(encoding="utf-8"))["method"] == "untrained"
     probes = ("linear", "network") if untrained else ("linear", "network", "own")
     rows = evaluate_run(folder, data=data, probes=probes, floors=untrained)
-    released = evaluate_run(
-        folder, data=data, probes=("linear", "own"), tasks=["lp"], floors=untrained, protocol="released"
-    )
-    found = {"paper": list(map(as_dict, rows)), "released": list(map(as_dict, released))}
+    released = evaluate_run(folder, data=data, probes=probes, tasks=["lp"], floors=untrained, protocol="released")
+    seconds = round(time.perf_counter() - start, 3)
+    found = {"paper": list(map(as_dict, rows)), "released": list(map(as_dict, released)), "seconds": seconds}
     with atomic(folder / EVALUATION) as temporary:
         temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
 
@@ -37,7 +38,7 @@ class RunResult:
 
     config: Config
     training: dict[str, Any]
-    rows: dict[str, list[dict[str, Any]]]
+    rows: dict[str, Any]
 
     def score(self, model: str, probe: str, task: str, protocol: str = "paper") -> float | None:
         """The main score, in percent."""
@@ -68,7 +69,7 @@ class Study:
         runs, failed = {}, {}
         for config in plan.runs():
             place = folder / RUNS / config.key
-            if (place / EVALUATION).is_file():
+            if (place / EVALUATION).is_file() and (place / "result.json").is_file():
                 training, rows = (_read(place / name) for name in ("result.json", EVALUATION))
                 runs[config.key] = RunResult(config, training, rows)
             elif (note := folder / ERRORS / f"{config.key}.json").is_file():
@@ -113,6 +114,9 @@ class Study:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("expected names and values")
+        return found
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: is damaged ({error}); delete it, and the study does it again") from None

@@ -13,9 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from same.config import Config
 from same.errors import InputError
 from same.files import atomic
+from same.graphs import GraphStore
 from same.study.engine import Engine, Job, local
 from same.study.plan import Plan, first_of
 from same.study.results import ERRORS, PLAN, RUNS, Study
+from same.tasks import make_tasks
 
 
 def run_study(
@@ -41,7 +43,7 @@ def run_study(
     Returns:
         The study, with what is done and what failed.
     """
-    remember(plan, folder)
+    plan = remember(plan, folder)
     pending = todo(plan, folder)
     configs = {config.key: config for config in pending}
     jobs = [Job(config, folder / RUNS / config.key, data, first_of(config)) for config in pending]
@@ -57,16 +59,38 @@ def run_study(
     return Study.open(folder)
 
 
-def remember(plan: Plan, folder: Path) -> None:
-    """Writes the plan into the folder, unless another study is there."""
-    if (folder / PLAN).is_file():
-        there = Study.open(folder).plan
-        if (there.budget, there.settings) != (plan.budget, plan.settings):
-            raise InputError(f"{folder}: holds a study with other settings; choose another folder")
+def same_settings(plan: Plan, folder: Path) -> Plan | None:
+    """The plan of the study in a folder, if there is one; it must have the same settings."""
+    if not (folder / PLAN).is_file():
+        return None
+    there = Study.open(folder).plan
+    if (there.budget, there.settings) != (plan.budget, plan.settings):
+        found, asked = (f"budget {p.budget}, {dict(p.settings)}" for p in (there, plan))
+        raise InputError(f"{folder}: holds a study with other settings ({found}, not {asked}); choose another folder")
+    return there
+
+
+def remember(plan: Plan, folder: Path) -> Plan:
+    """Writes the plan into the folder, together with what was planned there before; refuses another study's folder."""
+    there = same_settings(plan, folder)
+    if there is not None:
+        plan = plan.grown(there)
     elif folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"{folder}: holds other files; choose another folder")
     with atomic(folder / PLAN) as temporary:
         temporary.write_text(json.dumps(plan.to_json(), indent=1), encoding="utf-8")
+    return plan
+
+
+def check_kinds(plan: Plan, dataset: str, store: GraphStore) -> None:
+    """Refuses what no run of a sort could do, before any run begins."""
+    for kind in plan.kinds():
+        make_tasks(kind.tasks, store)
+        config = plan.config(kind, dataset, plan.splits[0])
+        if config.batch_size < 2 * len(kind.tasks):
+            raise InputError(f"batch_size: {len(kind.tasks)} tasks need at least {2 * len(kind.tasks)} graphs a batch")
+        if unknown := set(config.weights) - set(kind.tasks):
+            raise InputError(f"weights: {', '.join(unknown)}: not a task of every run of the study; leave it out")
 
 
 def todo(plan: Plan, folder: Path) -> list[Config]:
@@ -85,7 +109,7 @@ def expected_seconds(configs: list[Config], study: Study | None) -> float | None
     """How long runs will take, from what like runs have taken; None if there is nothing to go by."""
     known: dict[Any, list[float]] = defaultdict(list)
     for run in study.runs.values() if study else ():
-        c, seconds = run.config, run.training["seconds"]
+        c, seconds = run.config, run.training["seconds"] + float(run.rows.get("seconds", 0.0))
         for key in ((c.dataset, c.method, len(c.tasks)), (c.method, len(c.tasks)), c.method, None):
             known[key].append(seconds)
     if not known:
@@ -107,7 +131,7 @@ class _Overview:
         self.bars: dict[str, Any] = {}
         self.progress = None
         if sys.stderr.isatty() and not quiet:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+            columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
             self.progress = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True))
             self.whole = self.progress.add_task(f"{folder}", total=self.total, completed=self.done)
 

@@ -122,12 +122,13 @@ def planned(study: Study, method: str, tasks: Sequence[str], **settings: str) ->
 
 def caption(study: Study, protocol: str = "paper") -> str:
     """What a number of this study means."""
-    settings = dict(study.plan.settings)
-    splits = len(study.plan.splits)
+    settings = {"pair": "symmetric", "seed": 0, "scaling": "standardise", **dict(study.plan.settings)}
+    planned, done = len(study.plan.splits), len({run.config.split for run in study.runs.values()})
+    splits = f"{planned} split{'s' if planned > 1 else ''}" if done == planned else f"{done} of {planned} splits so far"
+    rest = "".join(f", {name} {value}" for name, value in settings.items() if name not in ("pair", "seed", "scaling"))
     return (
-        f"Mean ± standard deviation over {splits} split{'s' if splits > 1 else ''}, in percent. Protocol {protocol}, "
-        f"pair features {settings.get('pair', 'symmetric')}, seed {settings.get('seed', 0)}, "
-        f"inputs {settings.get('scaling', 'standardise')}, budget {study.plan.budget}. "
+        f"Mean ± standard deviation over {splits}, in percent. Protocol {protocol}, pair features {settings['pair']}, "
+        f"seed {settings['seed']}, inputs {settings['scaling']}, budget {study.plan.budget}{rest}. "
         "GC and NC: accuracy; LP: " + ("ROC AUC." if protocol == "paper" else "accuracy, as the released code has it.")
     )
 

@@ -1,5 +1,6 @@
 """What a task is."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -75,6 +76,12 @@ class GraphTask(Task):
     @abstractmethod
     def features(self, h: Tensor, examples: Examples) -> Tensor:
         """[examples, d] what a probe sees of the embeddings `h` of the examples' nodes."""
+
+
+def judged(task: Task, output: Tensor, examples: Any) -> tuple[float, float]:
+    """Loss and score of some outputs; where the loss is not a finite number, neither is the score."""
+    loss = float(task.loss(output, examples))
+    return loss, task.score(output, examples) if math.isfinite(loss) else math.nan
 
 
 def loss_of(function: Callable[[Tensor, Tensor], Tensor], output: Tensor, y: Tensor) -> Tensor:

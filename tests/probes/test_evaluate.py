@@ -9,12 +9,12 @@ from helpers import random_store
 from same.config import Config
 from same.embedding import embed_set
 from same.errors import InputError
-from same.graphs import GraphBatch, GraphStore, load, planted, split
+from same.graphs import GraphBatch, GraphStore, Split, load, planted, split
 from same.probes import NetworkProbe, evaluate_run
 from same.probes.evaluate import Probing
 from same.probes.network import take
 from same.probes.protocols import probe_examples, released_links
-from same.runs import run
+from same.runs import open_run, run
 from same.tasks import Examples, make_tasks
 from test_cli import same
 
@@ -143,7 +143,21 @@ def test_the_order_of_nodes_changes_no_score(trained):
         for task, parts in probing.sets.items()
     }
     shuffled = replace(probing, sets=sets, setting=replace(probing.setting, store=other))
-    for a, b in zip(probing.floors(), shuffled.floors(), strict=True):
+    encoder = open_run(trained).encoder
+    found = [[*p.floors(), *p.rows("esame", encoder, ("linear",))] for p in (probing, shuffled)]
+    for a, b in zip(*found, strict=True):
+        assert a.main == pytest.approx(b.main, abs=2e-3), (a, b)
+
+
+def test_the_order_of_graphs_changes_no_score(trained):
+    """Graphs and nodes of each part in another order; pairs are drawn anew there, so links are left out."""
+    probing = Probing.of(CONFIG, tasks=["gc", "nc"])
+    rng, parts = np.random.default_rng(0), probing.setting.split
+    other = Split(*(rng.permutation(ids) for ids in (parts.train, parts.validation, parts.test)))
+    sets = probe_examples(probing.setting.store, other, probing.tasks, seed=0, k=0)
+    encoder = open_run(trained).encoder
+    found = [[*p.floors(), *p.rows("esame", encoder, ("linear",))] for p in (probing, replace(probing, sets=sets))]
+    for a, b in zip(*found, strict=True):
         assert a.main == pytest.approx(b.main, abs=2e-3), (a, b)
 
 

@@ -9,6 +9,8 @@ from same.errors import InputError
 from same.graphs import GraphBatch
 from same.nn import Encoder, PyGEncoder, propagate
 from same.nn.encoders import GCNLayer
+from same.nn.norm import unit_norm
+from same.nn.pairs import pair_features, pair_scores
 
 
 @pytest.fixture
@@ -37,6 +39,7 @@ def test_our_gcn_layer_is_pygs(batch, columns, width):
 
 @pytest.mark.parametrize("kind", ["gcn", "gin", "gat", "sage", "cheb"])
 def test_encoders_by_name(batch, kind):
+    torch.manual_seed(0)
     h = Encoder(3, kind=kind, layers=2, width=5).double()(batch)
     assert h.shape == (20, 5)
     torch.testing.assert_close(h.norm(dim=1), torch.ones(20, dtype=torch.float64), atol=1e-4, rtol=0)
@@ -84,3 +87,34 @@ def test_encoding_many_batches_as_one_is_encoding_each():
     assert torch.equal(joined.node_ptr, torch.tensor([0, 6, 15, 16, 20]))
     torch.testing.assert_close(joined.mean(joined.x)[2], batches[1].x[9])
     np.testing.assert_array_equal(joined.edge_ptr.diff(), [b for x in batches for b in x.edge_ptr.diff()])
+
+
+def test_unit_norm_has_exact_first_and_second_derivatives():
+    torch.manual_seed(0)
+    s = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(unit_norm(s), s / s.norm(dim=1, keepdim=True))
+    assert gradcheck(lambda s: unit_norm(s).exp(), s)
+    assert gradgradcheck(lambda s: unit_norm(s).exp(), s)
+    tiny = (1e-6 * torch.randn(5, 4, dtype=torch.float64)).requires_grad_()
+    assert gradcheck(unit_norm, tiny, eps=1e-9, rtol=1e-2)
+
+
+@pytest.mark.parametrize("pair", ["concat", "symmetric"])
+def test_pair_scores_are_the_features_times_the_weights(pair):
+    torch.manual_seed(0)
+    pairs = torch.tensor([[0, 1, 4, 4, 2, 3], [1, 0, 2, 0, 3, 3]])  # Both ways round, often, never, with itself.
+    h = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(6, dtype=torch.float64, requires_grad=True)
+
+    def scores(h, weight):
+        return pair_scores(h, weight, pairs, pair)
+
+    torch.testing.assert_close(scores(h, weight), pair_features(h, pairs, pair) @ weight)
+    apart = h + torch.arange(6.0)[:, None]  # |u − v| has a corner at 0; node 3 with itself stays there.
+    apart = apart.detach().requires_grad_()
+    others = [0, 1, 2, 3, 4]
+    assert gradcheck(lambda h, w: scores(h, w)[others], (apart, weight))
+    assert gradgradcheck(lambda h, w: scores(h, w)[others].square(), (apart, weight))
+    plain = torch.autograd.grad((pair_features(h, pairs, pair) @ weight).square().sum(), (h, weight))
+    for ours, theirs in zip(torch.autograd.grad(scores(h, weight).square().sum(), (h, weight)), plain, strict=True):
+        torch.testing.assert_close(ours, theirs)

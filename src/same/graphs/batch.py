@@ -166,6 +166,6 @@ def csr(crow: Array, col: Array, values: Array, n: int) -> Tensor:
     tensor([[0., 2.],
             [3., 0.]], dtype=torch.float64)
     """
-    return torch.sparse_csr_tensor(
-        torch.from_numpy(crow), torch.from_numpy(col), torch.from_numpy(values), (n, n), check_invariants=False
-    )
+    # MKL takes 32-bit indices, and torch would turn others into them at every product.
+    rows, columns = (torch.from_numpy(index.astype(np.int32)) for index in (crow, col))
+    return torch.sparse_csr_tensor(rows, columns, torch.from_numpy(values), (n, n), check_invariants=False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,24 @@ def test(model: nn.Module, adapted: Params, task: Task, target: Any) -> Tensor:
         task: has the loss L.
         target: the examples T.
     """
-    return task.loss(functional_call(model, adapted, (task.name, target)), target)
+    return task.loss(outputs(model, adapted, task, target), target)
+
+
+def outputs(model: nn.Module, adapted: Params, task: Task, examples: Any) -> Tensor:
+    """f_θ′ of some examples of a task."""
+    if not adapted:
+        return model(task.name, examples)
+    return functional_call(model, adapted, (task.name, examples), tie_weights=_has_tied_weights(model))
+
+
+def _has_tied_weights(model: nn.Module) -> bool:
+    """Whether a parameter has two names: only then does torch have to look for them at every call, which is slow."""
+    if model not in _TIED:
+        _TIED[model] = len(list(model.parameters())) < len(list(model.named_parameters(remove_duplicate=False)))
+    return _TIED[model]
+
+
+_TIED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
 def adapt(model: nn.Module, task: Task, support: Any, **how: Any) -> Params:
@@ -80,10 +98,18 @@ def descend(
             )
             adapted = {
                 # A parameter that the loss does not depend on stays where it is.
-                name: value if gradient is None else value - (lr[name] if isinstance(lr, Mapping) else lr) * gradient
+                name: value
+                if gradient is None
+                else _moved(value, gradient, lr[name] if isinstance(lr, Mapping) else lr)
                 for (name, value), gradient in zip(adapted.items(), gradients, strict=True)
             }
     return adapted
+
+
+def _moved(value: Tensor, gradient: Tensor | None, lr: float | Tensor) -> Tensor:
+    if gradient is None:  # A parameter that the loss does not depend on stays where it is.
+        return value
+    return value - lr * gradient if isinstance(lr, Tensor) else torch.add(value, gradient, alpha=-lr)
 
 
 def learn_inner_rates(model: nn.Module, inner_lr: float) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from same.episodes import Batch, embed
-from same.methods.adapt import Params
+from same.methods.adapt import Params, outputs
 from same.nn.model import Model
 from same.tasks.task import Examples, Task, judged
 
@@ -28,11 +28,7 @@ def perform(model: Model, batch: Batch, adapted: Params | None = None) -> list[t
         encoder = partial(functional_call, model.encoder, own) if own else model.encoder
         sets = embed(encoder, sets)
     return [
-        (
-            task,
-            functional_call(model, adapted, (task.name, examples)) if adapted else model(task.name, examples),
-            examples,
-        )
+        (task, outputs(model, adapted, task, examples), examples)
         for (task, _), examples in zip(batch, sets, strict=True)
     ]
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from same.episodes import embed
-from same.methods.adapt import Params, adapt, inner_rates, test
+from same.methods.adapt import Params, adapt, inner_rates, outputs, test
 from same.tasks.task import Task, judged
 
 Adapt = Callable[[nn.Module, Task, Any], Params]
@@ -63,7 +62,7 @@ class SAME:
         with torch.no_grad():
             for task, support, target in self._prepared(model, episode):
                 adapted = self._adapt(model, first_order=True)(model, task, support)
-                output = functional_call(model, adapted, (task.name, target))
+                output = outputs(model, adapted, task, target)
                 results[task.name] = judged(task, output, target)
         return results
 

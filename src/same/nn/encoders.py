@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from same.errors import InputError
 from same.graphs.batch import GraphBatch
+from same.nn.norm import unit_norm
 from same.nn.sparse import propagate
 
 Kind = Literal["gcn", "gin", "gat", "sage", "cheb"]
@@ -30,10 +31,12 @@ class GCNLayer(nn.Module):
     def forward(self, batch: GraphBatch, h: Tensor) -> Tensor:
         """[n, width] from [n, columns]."""
         if h is batch.x:
-            return torch.addmm(self.bias, batch.smoothed, self.weight)
-        if self.weight.shape[0] < self.weight.shape[1]:
-            return torch.addmm(self.bias, propagate(batch.adjacency, h), self.weight)
-        return propagate(batch.adjacency, h @ self.weight) + self.bias
+            z = batch.smoothed @ self.weight
+        elif self.weight.shape[0] <= self.weight.shape[1]:
+            z = propagate(batch.adjacency, h) @ self.weight
+        else:
+            z = propagate(batch.adjacency, h @ self.weight)
+        return z.add_(self.bias)  # In place: faster than `addmm`, which begins with writing b into every row.
 
 
 class PyGLayer(nn.Module):
@@ -87,13 +90,12 @@ class Encoder(nn.Module):
         """[n, width] the embeddings of the nodes of a batch."""
         h = batch.x
         for layer in self.layers:
-            z = F.relu(layer(batch, h))
+            z = F.relu(layer(batch, h), inplace=True)
             if self.dropout:
                 z = F.dropout(z, self.dropout, self.training)
             h = z + h if self.residual and z.shape == h.shape else z
             if self.unit_norm:
-                # Smooth at 0, where the derivatives of a plain norm are not numbers.
-                h = h * torch.rsqrt(h.square().sum(dim=1, keepdim=True) + 1e-12)
+                h = unit_norm(h)
         return h
 
 

@@ -1,17 +1,14 @@
 """Heads: from node embeddings to the outputs of a task (the paper's Appendix C). All give logits."""
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from same.errors import InputError
+from same.nn.pairs import Pair, pair_scores
 
 if TYPE_CHECKING:
     from same.tasks.task import Examples
-
-Pair = Literal["concat", "symmetric"]
 
 
 class NodeHead(nn.Module):
@@ -23,7 +20,7 @@ class NodeHead(nn.Module):
 
     def forward(self, h: Tensor, examples: "Examples") -> Tensor:
         """[examples, outputs] for the nodes `examples.index`, or for all."""
-        return self.out(h if examples.index is None else h[examples.index])
+        return self.out(h if examples.index is None else h.index_select(0, examples.index))
 
 
 class GraphHead(nn.Module):
@@ -53,19 +50,5 @@ class PairHead(nn.Module):
 
     def forward(self, h: Tensor, examples: "Examples") -> Tensor:
         """[examples] for the pairs `examples.index` [2, examples]."""
-        return self.out(pair_features(F.relu(self.node(h)), examples.index, self.pair))[:, 0]
-
-
-def pair_features(h: Tensor, pairs: "Tensor | None", pair: Pair) -> Tensor:
-    """[p, 2w] what pairs of rows of `h` [n, w] show: [u, v] or [|u − v|, u ⊙ v].
-
-    >>> h = torch.tensor([[1.0], [3.0]])
-    >>> pair_features(h, torch.tensor([[0], [1]]), "symmetric")
-    tensor([[2., 3.]])
-    """
-    if pair not in get_args(Pair):
-        raise InputError(f"pair: {pair!r} is not one of {', '.join(get_args(Pair))}")
-    if pairs is None:
-        raise InputError("pair features need pairs")
-    u, v = h[pairs[0]], h[pairs[1]]
-    return torch.cat([u, v] if pair == "concat" else [(u - v).abs(), u * v], dim=1)
+        z = F.relu(self.node(h))
+        return pair_scores(z, self.out.weight[0], examples.index, self.pair) + self.out.bias

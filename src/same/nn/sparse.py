@@ -7,18 +7,17 @@ from torch import Tensor
 
 
 class _Product(torch.autograd.Function):
+    # Not in the newer style with `setup_context`: torch then inspects the signature at every call, which takes as long
+    # as the product of a small batch.
     @staticmethod
-    def forward(h: Tensor, holder: tuple[Tensor]) -> Tensor:
-        return holder[0] @ h
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, tuple[Tensor]], output: Tensor) -> None:
-        ctx.holder = inputs[1]
+    def forward(ctx: Any, h: Tensor, a: Tensor) -> Tensor:
+        ctx.a = a
+        return a @ h
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         # Aᵀ = A: the derivative of the product is the product, and so on for every order.
-        return _Product.apply(gradient, ctx.holder), None
+        return _Product.apply(gradient, ctx.a), None
 
 
 def propagate(a: Tensor, h: Tensor) -> Tensor:
@@ -32,5 +31,4 @@ def propagate(a: Tensor, h: Tensor) -> Tensor:
     >>> propagate(a, torch.ones(2, 1)).flatten()
     tensor([1., 1.])
     """
-    # In a tuple, because a tensor argument would take part in differentiation.
-    return _Product.apply(h, (a,))
+    return _Product.apply(h, a)

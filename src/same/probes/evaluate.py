@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor
-from torch.func import functional_call
 
 from same.config import Config
 from same.episodes import embed
 from same.errors import InputError
+from same.methods.adapt import outputs
 from same.nn import Model
-from same.nn.heads import Pair
+from same.nn.pairs import Pair
 from same.probes.metrics import MAIN, scores
 from same.probes.network import NetworkProbe
 from same.probes.protocols import Protocol, probe_examples
@@ -157,7 +157,7 @@ class Probing:
             adapted = method.adapted(model, batch, task)
             test = self.sets[task.name]["test"]
             with torch.no_grad():
-                output = functional_call(model, adapted, (task.name, test))
+                output = outputs(model, adapted, task, test)
             told = (output.argmax(dim=1) if task.kind == "classes" else output).numpy()
             rows.append(Row(self.config.method, "own", task.name, self._scores(task, test.y.numpy(), told)))
         return rows

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from same.errors import InputError
 from same.graphs.store import GraphStore
-from same.nn.heads import Pair
+from same.nn.pairs import Pair
 from same.tasks.graph_classification import GraphClassification
 from same.tasks.link_prediction import LinkPrediction
 from same.tasks.node_classification import NodeClassification

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from same.graphs.batch import GraphBatch, pointers, ranges
 from same.graphs.store import GraphStore
-from same.nn.heads import Pair, PairHead, pair_features
+from same.nn.heads import PairHead
+from same.nn.pairs import Pair, pair_features
 from same.tasks.task import Array, Examples, GraphTask, loss_of, ranks, share
 
 

@@ -16,6 +16,7 @@ import typer
 from same import __version__
 from same.config import METHODS, make_config, parse_setting, read_config
 from same.errors import InputError
+from same.machine import settle
 
 if TYPE_CHECKING:
     from same.study import Study
@@ -225,7 +226,7 @@ def train(
     flags = {"dataset": dataset, "method": method, "tasks": tasks, "split": split, "seed": seed}
     config = make_config(values | {name: value for name, value in flags.items() if value is not None})
 
-    _one_thread(threads)
+    settle(threads)
     from same.progress import Progress
     from same.runs import RESULT, run
     from same.training import InterruptedTraining
@@ -280,7 +281,7 @@ def evaluate(
 
     Example: same evaluate runs/first --protocol paper --pair symmetric
     """
-    _one_thread()
+    settle()
     from same.probes.evaluate import as_dict, evaluate_run
     from same.runs import open_run
     from same.show import print_rows
@@ -314,20 +315,11 @@ def embed(
 
     Example: same embed runs/first ENZYMES --out enzymes.npz
     """
-    _one_thread()
+    settle()
     from same.embedding import embed_set
 
     nodes = embed_set(folder, dataset, out, data=data, kind=kind)
     typer.echo(f"{out}: embeddings of {nodes:,} nodes")
-
-
-def _one_thread(threads: int = 1) -> None:
-    """Graphs of this size lose time to threads. BLAS libraries read this when they are first imported."""
-    for library in ("OMP", "OPENBLAS", "MKL"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", str(threads))
-    import torch
-
-    torch.set_num_threads(threads)
 
 
 @contextmanager

@@ -107,7 +107,7 @@ def train(
         config: rates, patience and so on.
         folder: where the checkpoint and the history are kept; nowhere by default.
         report: is told the step, the most steps there may be, and the news (`losses`, or a validation's record).
-        stop: asked after every step whether to save and raise `InterruptedTraining`.
+        stop: asked after every step, and once before, whether to save and raise `InterruptedTraining`.
         checkpoint_seconds: the most time between checkpoints; there is one at every validation in any case.
     """
     optimiser = torch.optim.Adam(model.parameters(), lr=config.outer_lr, weight_decay=config.weight_decay, fused=True)
@@ -121,6 +121,7 @@ def train(
         if folder is not None:
             _save(folder, model, optimiser, state)
 
+    stop()  # Whoever is asked knows that from now on there is something to save, at the end of a step.
     if not state.history:
         _validate(model, method, validation, config, state, epoch=0)
         report(0, steps, state.history[-1])
@@ -159,9 +160,11 @@ def _step(
             raise DivergedError(step, f"the loss of {task}")
     optimiser.zero_grad()
     weighting.backward(losses, model)
-    norm = nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
+    norm = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
     if not math.isfinite(norm.item()):
         raise DivergedError(step, "the gradient")
+    if norm > (config.clip or math.inf):
+        nn.utils.clip_grads_with_norm_(model.parameters(), config.clip, norm)
     optimiser.step()
     return values
 

@@ -179,3 +179,27 @@ def parse_setting(text: str) -> tuple[str, Any]:
         return name.strip(), json.loads(value)
     except ValueError:
         return name.strip(), value.strip()
+
+
+def as_toml(config: Config) -> str:
+    """The configuration as a TOML file, each key with what it means.
+
+    >>> print(as_toml(Config(width=64))[:70])
+    # name of a set, or folder or zip in TU format
+    dataset = "planted"
+    <BLANKLINE>
+    """
+    parts = []
+    for name, field in Config.model_fields.items():
+        value = config.model_dump(mode="json")[name]
+        choices = getattr(field.annotation, "__args__", ()) if isinstance(field.default, str) else ()
+        about = f"# {field.description}" + (f": {', '.join(choices)}" if choices else "")
+        line = f"# {name} =" if value is None else f"{name} = {_toml(value)}"
+        parts.append(f"{about}\n{line}\n")
+    return "\n".join(parts)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
+    return json.dumps(value)

@@ -72,11 +72,17 @@ class Config(BaseModel):
     weighting: str = Field("fixed", description="fixed, uncertainty, gradnorm, or an aggregator of TorchJD")
     weights: dict[str, NotNegative] = Field({}, description="λ by task; 1 for those not named")
     clip: NotNegative = Field(10.0, description="greatest norm of the outer gradient; 0 for any")
+    average: float = Field(
+        0.98,
+        ge=0,
+        lt=1,
+        description="decay of the running mean of the weights that is validated and kept; 0: none",
+    )
     batch_size: Positive = Field(48, description="graphs an episode")
     max_epochs: Positive | None = Field(None, description="passes over the training graphs; none: the paper's caps")
     validate_every: Positive = Field(5, description="epochs between validations")
     validation_episodes: Positive = Field(2, description="fixed episodes a validation uses")
-    patience: Positive = Field(100, description="epochs without a better validation before stopping")
+    patience: Positive = Field(50, description="epochs without a better validation before stopping")
     stop_on: Literal["loss", "score"] = Field("loss", description="sum over tasks that early stopping watches")
 
     @field_validator("tasks", mode="before")

@@ -11,7 +11,8 @@ from same.files import atomic
 from same.graphs import GraphStore, load
 from same.runs import open_run
 
-_CHUNK = 512
+CHUNK = 512
+"""How many graphs are encoded at once."""
 
 
 def embed_set(folder: Path, dataset: str, out: Path, *, data: str | Path | None = None, kind: str = "npz") -> int:
@@ -57,8 +58,8 @@ def embed_graphs(encoder: nn.Module, store: GraphStore) -> tuple[np.ndarray, np.
     where = next((p.device for p in encoder.parameters()), torch.device("cpu"))
     nodes, means = [], []
     with torch.no_grad():
-        for start in range(0, store.num_graphs, _CHUNK):
-            batch = store.cut(np.arange(start, min(start + _CHUNK, store.num_graphs))).to(where)
+        for start in range(0, store.num_graphs, CHUNK):
+            batch = store.cut(np.arange(start, min(start + CHUNK, store.num_graphs))).to(where)
             h = encoder(batch)
             nodes.append(h.cpu().numpy())
             means.append(batch.mean(h).cpu().numpy())

@@ -271,6 +271,13 @@ def inputs_state(inputs: Inputs | None) -> dict[str, Tensor]:
     return {f"inputs.{name}": torch.from_numpy(getattr(inputs, name)) for name in ("mean", "scale")}
 
 
+def inputs_from(config: Config, state: Mapping[str, Tensor]) -> Inputs:
+    """The inputs of a configuration that were fitted before, from what `inputs_state` kept of them."""
+    mean, scale = (state[f"inputs.{name}"].numpy() for name in ("mean", "scale"))
+    degree = config.degree if len(mean) else config.degree or DEGREE_WITHOUT_ATTRIBUTES
+    return Inputs(config.scaling, degree, config.walk, mean, scale)
+
+
 @dataclass(frozen=True)
 class TrainedRun:
     """A finished run: its configuration, the inputs it was fitted to, and its encoder."""
@@ -290,13 +297,7 @@ def open_run(folder: Path) -> TrainedRun:
     config = make_config(read_config(folder / CONFIG), str(folder / CONFIG))
     try:
         state = load_file(folder / MODEL)
-        inputs = Inputs(
-            config.scaling,
-            config.degree if len(state["inputs.mean"]) else config.degree or DEGREE_WITHOUT_ATTRIBUTES,
-            config.walk,
-            state["inputs.mean"].numpy(),
-            state["inputs.scale"].numpy(),
-        )
+        inputs = inputs_from(config, state)
         encoder = make_encoder(config, inputs.num_features)
         own = {name.removeprefix("encoder."): value for name, value in state.items() if name.startswith("encoder.")}
         encoder.load_state_dict(own)

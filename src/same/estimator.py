@@ -449,6 +449,8 @@ def _parts(store: GraphStore, validation: Any, seed: int) -> Split:
         held[np.asarray(validation)] = True
     except (IndexError, ValueError, TypeError):
         raise InputError(f"validation: expected a share or places of graphs, 0..{len(store) - 1}") from None
+    if held.all():
+        raise InputError("validation: names all graphs, which leaves none to learn from")
     return Split(np.flatnonzero(~held), np.flatnonzero(held), np.empty(0, np.int64))
 
 
@@ -456,8 +458,8 @@ def _checked_pairs(what: str, pairs: Any, store: GraphStore) -> Array:
     found = np.asarray(pairs)
     if found.ndim != 2 or len(found) != 2 or found.dtype.kind not in "iu":
         raise InputError(f"{what}: pairs have the shape {found.shape}, expected whole numbers, (2, p)")
-    if found.size and not 0 <= found.min() <= found.max() < store.num_nodes:
-        raise InputError(f"{what}: pairs of the nodes 0..{store.num_nodes - 1} are wanted; there is no {found.max()}")
+    if (outside := found[(found < 0) | (found >= store.num_nodes)]).size:
+        raise InputError(f"{what}: there is no node {outside[0]} to pair; the graphs have 0..{store.num_nodes - 1}")
     graph = np.searchsorted(store.node_ptr, found, side="right")
     if (graph[0] != graph[1]).any():
         u, v = found[:, np.argmax(graph[0] != graph[1])]

@@ -26,7 +26,7 @@ from same import SAME, InputError
 from same.config import Config
 from same.graphs import GraphStore, planted, split, to_pyg
 from same.probes import evaluate_run
-from same.runs import run
+from same.runs import open_run, run
 from same.tasks import NodeClassification, NodeRegression
 from same.weighting import Uncertainty
 
@@ -469,6 +469,15 @@ def change(folder, name, value):
     if value is not None:
         tensors[name] = value
     save_file(tensors, folder / "model.safetensors")
+
+
+def test_a_model_is_no_run_and_a_run_is_no_model(tmp_path, fitted):
+    fitted.save(tmp_path / "model")
+    with pytest.raises(InputError, match=r"holds a model of SAME\.save, not a run"):
+        open_run(tmp_path / "model")
+    run(Config(**SMALL), tmp_path / "run")
+    with pytest.raises(InputError, match=r"holds no model of SAME\.save"):
+        SAME.load(tmp_path / "run")
 
 
 def test_what_was_never_the_models_own_is_refused(tmp_path, fitted):

@@ -293,6 +293,8 @@ def open_run(folder: Path) -> TrainedRun:
     if not (folder / CONFIG).is_file():
         raise InputError(f"{folder}: holds no run (no {CONFIG})")
     if not (folder / RESULT).is_file():
+        if "format" in read_config(folder / CONFIG):
+            raise InputError(f"{folder}: holds a model of SAME.save, not a run; open it in Python with SAME.load")
         raise InputError(f"{folder}: the run is not finished; `same train` with the same --out goes on with it")
     config = make_config(read_config(folder / CONFIG), str(folder / CONFIG))
     try:

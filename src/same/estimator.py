@@ -101,10 +101,11 @@ class SAME(TransformerMixin, BaseEstimator):
         weighting: Any = "fixed",
         weights: Mapping[str, float] | None = None,
         clip: float = 10.0,
+        average: float = 0.98,
         batch_size: int = 48,
         validate_every: int = 5,
         validation_episodes: int = 2,
-        patience: int = 100,
+        patience: int = 50,
         stop_on: str = "loss",
         report: Report | None = None,
     ) -> None:
@@ -135,6 +136,7 @@ class SAME(TransformerMixin, BaseEstimator):
         self.weighting = weighting
         self.weights = weights
         self.clip = clip
+        self.average = average
         self.batch_size = batch_size
         self.validate_every = validate_every
         self.validation_episodes = validation_episodes

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,8 @@ def same_settings(plan: Plan, folder: Path) -> Plan | None:
     if (there.budget, there.settings) != (plan.budget, plan.settings):
         found, asked = (f"budget {p.budget}, {dict(p.settings)}" for p in (there, plan))
         raise InputError(f"{folder}: holds a study with other settings ({found}, not {asked}); choose another folder")
+    if replace(there, tuned=plan.tuned).runs() != there.runs():
+        raise InputError(f"{folder}: holds a study with other tuned configurations; choose another folder")
     return there
 
 

@@ -39,11 +39,12 @@ def ax_search(space: Space, seed: int, told: Told, count: int) -> list[Values]:
     """Bayesian optimisation with Ax, after some trials at random."""
     if len(told) < AT_RANDOM or len({score for _, score in told if score is not None}) < 2:
         return random_search(space, seed, told, count)
-    logging.getLogger("ax").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from ax.api.client import Client
 
+        for handler in logging.getLogger("ax").handlers:  # Loggers below it have levels of their own.
+            handler.setLevel(logging.ERROR)
         # A new client each time, told of everything: its state is no more than our records.
         client = Client(random_seed=int(stream(seed, "tune", len(told)).integers(2**31)))
         client.configure_experiment(parameters=list(map(_for_ax, space.parameters)))

@@ -15,7 +15,7 @@ WINDOW = 2
 ENOUGH = 4
 """So many trials must be done before others are measured against them."""
 
-GRACE = 0.25
+GRACE = 1 / 3
 """No trial is given up in this part of the time that those that are done took."""
 
 

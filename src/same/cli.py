@@ -140,8 +140,10 @@ def study(
     if engine != "local":
         raise InputError(f"--engine: {engine!r} is not one of local")
     plan.runs()  # A mistake in the settings is said before anything is written.
-    for name in plan.untuned() if tuned else ():
-        typer.echo(f"no tuned configuration of {name}: the default is used", err=True)
+    if tuned:
+        missing = [f"no tuned configuration of {name}: the default is used" for name in plan.untuned()]
+        for line in [*missing, *plan.overruled()]:
+            typer.echo(line, err=True)
     crew = workers or os.cpu_count() or 1
     if dry_run:
         from same.show import print_plan
@@ -271,17 +273,21 @@ def _finish(study: "Study", failures_only: bool = False) -> None:
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study, finished or not.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study or search, finished or not.")],
     data: DataOption = None,
 ) -> None:
-    """Write the report of a study: Markdown, CSV, LaTeX, figures, and one page beside the published numbers.
+    """Write the report of a study (Markdown, CSV, LaTeX, figures, one page beside the published numbers) or a search.
 
     Example: same report study
     """
     from same.study.report import write_report
     from same.study.results import Study
+    from same.study.tune import QUESTION, Tuning
+    from same.study.tuning_report import write_tuning_report
 
-    typer.echo(f"report: {write_report(Study.open(folder), data=data)}")
+    search = (folder / QUESTION).is_file()
+    page = write_tuning_report(Tuning.open(folder)) if search else write_report(Study.open(folder), data=data)
+    typer.echo(f"report: {page}")
 
 
 def _is_quiet() -> bool:

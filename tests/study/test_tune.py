@@ -186,9 +186,12 @@ def test_killed_and_resumed_it_ends_the_same(found, tmp_path):
     time.sleep(1.5)  # The workers notice, and end.
     result = subprocess.run([*command, "--json", "--save-config", tmp_path / "c"], capture_output=True, check=True)
     assert outcomes(Tuning.open(tmp_path / "t")) == outcomes(found)
+    page = (tmp_path / "t" / "report.html").read_text()
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "t")]).exit_code == 0
+    assert (tmp_path / "t" / "report.html").read_text() == page
     assert json.loads(result.stdout)["best"]["score"] == found.done[0].score
     assert (tmp_path / "c" / "planted-classical-nc.toml").is_file()
-    assert "<svg" in (tmp_path / "t" / "report.html").read_text()
+    assert "<svg" in page
 
 
 def test_the_order_in_which_trials_end_does_not_matter(found, tmp_path):
@@ -379,7 +382,7 @@ def test_a_study_takes_tuned_configurations(found, tmp_path):
     arguments += ["--tuned", tmp_path / "configs", "--dry-run"]
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert "no tuned configuration of planted-classical-gc: the default is used" in result.output
-    assert "planted-classical-nc" not in result.output
+    assert "configuration of planted-classical-nc" not in result.output
     best = found.done[0].values
     plan = Plan(
         questions=("Q1", "Q2"),
@@ -392,6 +395,10 @@ def test_a_study_takes_tuned_configurations(found, tmp_path):
     assert configs["classical", ("nc",)].max_epochs is None
     assert configs["classical", ("gc",)].outer_lr == Config().outer_lr
     assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+    assert plan.overruled() == []
+    assert replace(plan, settings=(("layers", 5),)).overruled() == [
+        f"planted-classical-nc was tuned with layers={best['layers']}, the study has 5"
+    ]
     # What the user sets wins, and a study keeps to the configurations it began with.
     assert {c.layers for c in replace(plan, settings=(("layers", 5),)).runs()} == {5}
     remember(plan, tmp_path / "study")

@@ -140,6 +140,16 @@ class Plan:
         wanted = (self.tuned_name(kind, dataset) for dataset in self.datasets for kind in kinds)
         return [name for name in dict.fromkeys(wanted) if name not in dict(self.tuned)]
 
+    def overruled(self) -> list[str]:
+        """What tuned configurations have otherwise than the settings, which win: a line each."""
+        settings = dict(self.settings)
+        return [
+            f"{name} was tuned with {key}={value}, the study has {settings[key]}"
+            for name, values in self.tuned
+            for key, value in values
+            if key in settings and settings[key] != value
+        ]
+
     def grown(self, other: "Plan") -> "Plan":
         """A plan of everything that this one or another one asks for; settings are this one's."""
 

@@ -17,7 +17,7 @@ from same.episodes import EpisodeSampler, fixed, whole_episode
 from same.errors import InputError
 from same.methods import SAME
 from same.runs import make_method, prepare, run
-from same.training import CHECKPOINT, DivergedError, InterruptedTraining, train
+from same.training import CHECKPOINT, DivergedError, GivenUpTraining, InterruptedTraining, train
 
 SMALL = Config(width=16, max_epochs=6, validate_every=2, batch_size=60, degree=3)
 
@@ -70,6 +70,24 @@ def test_it_stops_on_scores_where_asked():
     method = Descent(script=[1, 2, 3, 4, 5])
     state = train(Parabola(), method, Steps(), ["v"], Config(validate_every=1, patience=3, stop_on="score"))
     assert state.best_record["epoch"] == 0
+
+
+def test_it_is_given_up_after_a_validation_and_can_go_on(tmp_path):
+    config = Config(validate_every=1, max_epochs=5, outer_lr=0.1)
+    seen = []
+
+    def give_up(history):
+        seen.append(len(history))
+        return len(history) == 3
+
+    for _ in range(2):  # It is asked again when the run is taken up.
+        with pytest.raises(GivenUpTraining):
+            train(Parabola(), Descent(), Steps(), ["v"], config, folder=tmp_path, give_up=give_up)
+    assert seen == [1, 2, 3, 3]
+    resumed, alone = Parabola(), Parabola()
+    train(resumed, Descent(), Steps(), ["v"], config, folder=tmp_path)
+    train(alone, Descent(), Steps(), ["v"], config)
+    assert torch.equal(resumed.w, alone.w)
 
 
 def test_the_cap_is_kept():

@@ -112,6 +112,9 @@ def study(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any key of the configuration, for all runs.")
     ] = None,
     pair: Annotated[str, typer.Option(help="Pair features: concat, the paper's, or symmetric.")] = "concat",
+    tuned: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Configurations that `same tune` found; --set wins over them.")
+    ] = None,
     engine: Annotated[str, typer.Option(help="local: processes on this machine.")] = "local",
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core by default.")] = None,
     dry_run: Annotated[
@@ -133,10 +136,15 @@ def study(
         splits=parse_splits(splits),
         budget=budget,
         settings=tuple(sorted({"pair": pair, **dict(map(parse_setting, settings or []))}.items())),
+        tuned=() if tuned is None else _read_tuned(tuned),
     )
     if engine != "local":
         raise InputError(f"--engine: {engine!r} is not one of local")
     plan.runs()  # A mistake in the settings is said before anything is written.
+    if tuned:
+        missing = [f"no tuned configuration of {name}: the default is used" for name in plan.untuned()]
+        for line in [*missing, *plan.overruled()]:
+            typer.echo(line, err=True)
     crew = workers or os.cpu_count() or 1
     if dry_run:
         from same.show import print_plan
@@ -153,6 +161,91 @@ def study(
         found = run_study(plan, out, workers=crew, data=data, quiet=_is_quiet())
     typer.echo(f"report: {write_report(found, data=data)}")
     _finish(found)
+
+
+def _read_tuned(folder: Path) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
+    from same.study.tuned import read_tuned
+
+    return tuple((name, tuple(sorted(values.items()))) for name, values in read_tuned(folder).items())
+
+
+@app.command()
+def tune(
+    dataset: Annotated[str | None, typer.Argument(help="Name, folder or zip of a set, or `planted`.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The search's folder; the same command goes on with it.")
+    ] = None,
+    method: Annotated[str, typer.Option("--method", "-m", help="What to tune; see `same train --help`.")] = "esame",
+    tasks: Annotated[str, typer.Option("--tasks", "-t", help="For example gc,nc,lp.")] = "gc,nc,lp",
+    trials: Annotated[int, typer.Option(min=1, help="How many configurations to try, the default first.")] = 100,
+    splits: Annotated[str, typer.Option(help="On whose validation graphs, like 0 or 0-2.")] = "0",
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Fix any key of the configuration.")
+    ] = None,
+    show_space: Annotated[bool, typer.Option("--space", help="Print the search space, and do nothing else.")] = False,
+    space_file: Annotated[
+        Path | None, typer.Option("--space-file", metavar="FILE", help="A search space of your own, in TOML.")
+    ] = None,
+    sampler: Annotated[str, typer.Option(help="auto, ax or random; auto is Ax where it is installed.")] = "auto",
+    stop_early: Annotated[bool, typer.Option(help="Give up trials below the median of those before.")] = True,
+    save_config: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also put the best one here, for `same study --tuned DIR`.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="local: processes on this machine.")] = "local",
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core by default.")] = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the configuration with which a method validates best; test graphs are not looked at.
+
+    Example: same tune ENZYMES -m esame -t gc,nc,lp --trials 100 --out tuned/enzymes
+    """
+    from same.study.plan import names, parse_splits
+    from same.study.space import DEFAULT, read_space
+
+    space = read_space(space_file or DEFAULT)
+    if show_space:
+        typer.echo((space_file or DEFAULT).read_text(encoding="utf-8").rstrip())
+        return
+    if dataset is None or out is None:
+        raise InputError("tune needs a DATASET and --out DIR; `same tune --space` prints what is searched")
+    if engine != "local":
+        raise InputError(f"--engine: {engine!r} is not one of local")
+    settle()
+    from same.graphs import load
+    from same.show import print_tuning
+    from same.study.tune import Question
+    from same.study.tune import tune as search
+    from same.study.tuned import BEST, config_name, write_best
+    from same.study.tuning_report import summary, write_tuning_report
+    from same.tasks import make_tasks
+
+    wanted, fixed = names(tasks, ()), dict(map(parse_setting, settings or []))
+    question = Question(
+        dataset,
+        method,
+        wanted,
+        space.matter(method, wanted, fixed),
+        splits=parse_splits(splits),
+        seed=seed,
+        settings=tuple(sorted(fixed.items())),
+        sampler=sampler,
+        stop_early=stop_early,
+    )
+    make_tasks(wanted, load(dataset, data))
+    with _interruptible():
+        found = search(question, trials, out, workers=workers or os.cpu_count() or 1, data=data, quiet=_is_quiet())
+    page = write_tuning_report(found)
+    if found.done:
+        write_best(found, out / BEST)
+        if save_config:
+            write_best(found, save_config / f"{config_name(dataset, method, wanted)}.toml")
+    if as_json:
+        typer.echo(json.dumps(summary(found), indent=1))
+        return
+    print_tuning(found)
+    typer.echo(f"best configuration: {out / BEST}\nreport: {page}")
 
 
 @contextmanager
@@ -181,17 +274,21 @@ def _finish(study: "Study", failures_only: bool = False) -> None:
 
 @app.command()
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study, finished or not.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study or search, finished or not.")],
     data: DataOption = None,
 ) -> None:
-    """Write the report of a study: Markdown, CSV, LaTeX, figures, and one page beside the published numbers.
+    """Write the report of a study (Markdown, CSV, LaTeX, figures, one page beside the published numbers) or a search.
 
     Example: same report study
     """
     from same.study.report import write_report
     from same.study.results import Study
+    from same.study.tune import QUESTION, Tuning
+    from same.study.tuning_report import write_tuning_report
 
-    typer.echo(f"report: {write_report(Study.open(folder), data=data)}")
+    search = (folder / QUESTION).is_file()
+    page = write_tuning_report(Tuning.open(folder)) if search else write_report(Study.open(folder), data=data)
+    typer.echo(f"report: {page}")
 
 
 def _is_quiet() -> bool:

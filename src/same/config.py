@@ -56,6 +56,7 @@ class Config(BaseModel):
     width: Positive = Field(256, description="of every layer and of the embeddings")
     residual: bool = Field(True, description="add a layer's input to its output")
     unit_norm: bool = Field(True, description="scale embeddings to length 1 after every layer")
+    batch_norm: bool = Field(False, description="standardise every layer's output over the nodes of a batch")
     dropout: float = Field(0.0, ge=0, lt=1, description="share of numbers set to 0 in training")
     pair: Literal["concat", "symmetric"] = Field(
         "symmetric", description="what link prediction's head sees of two nodes"

@@ -89,6 +89,7 @@ class SAME(TransformerMixin, BaseEstimator):
         width: int = 256,
         residual: bool = True,
         unit_norm: bool = True,
+        batch_norm: bool = False,
         dropout: float = 0.0,
         pair: str = "symmetric",
         inner_lr: float = 0.1,
@@ -124,6 +125,7 @@ class SAME(TransformerMixin, BaseEstimator):
         self.width = width
         self.residual = residual
         self.unit_norm = unit_norm
+        self.batch_norm = batch_norm
         self.dropout = dropout
         self.pair = pair
         self.inner_lr = inner_lr

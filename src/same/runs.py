@@ -4,7 +4,7 @@ import copy
 import json
 import logging
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -37,7 +37,7 @@ from same.methods.infomax import add_infomax, infomax_batch
 from same.nn import Encoder, Model, PyGEncoder
 from same.streams import stream
 from same.tasks import GraphTask, make_tasks
-from same.training import Method, State, train
+from same.training import Method, Record, State, train
 from same.weighting import Weighting, make_weighting
 
 log = logging.getLogger("same")
@@ -134,6 +134,7 @@ def make_encoder(config: Config, columns: int) -> Encoder:
         width=config.width,
         residual=config.residual,
         unit_norm=config.unit_norm,
+        batch_norm=config.batch_norm,
         dropout=config.dropout,
     )
 
@@ -203,6 +204,7 @@ def run(
     device: str = "auto",
     report: Callable[[int, int, dict[str, Any]], None] = lambda step, steps, news: None,
     stop: Callable[[], bool] = lambda: False,
+    give_up: Callable[[Sequence[Record]], bool] = lambda history: False,
 ) -> dict[str, Any]:
     """Trains what a configuration says in a folder, or goes on with it; a finished run is not done again.
 
@@ -214,6 +216,7 @@ def run(
         device: `cpu`, `cuda`, `mps`, or `auto`: cuda where there is one, else cpu.
         report: is told how training goes, see `same.training.train`.
         stop: asked after every step whether to stop.
+        give_up: asked with the history after every validation whether to leave the run unfinished.
 
     Returns:
         The contents of `result.json`.
@@ -237,7 +240,17 @@ def run(
         run(first, beside, data=data, device=device, report=report, stop=stop)
         start_from(setting.model, load_file(beside / MODEL))
     setting.model.to(where)
-    state = train(setting.model, method, sampler, validation, config, folder=folder, report=report, stop=stop)
+    state = train(
+        setting.model,
+        method,
+        sampler,
+        validation,
+        config,
+        folder=folder,
+        report=report,
+        stop=stop,
+        give_up=give_up,
+    )
     with atomic(folder / MODEL) as temporary:
         save_file(setting.model.state_dict() | inputs_state(setting.store.inputs), temporary)
     result = _result(config, state, sampler.steps)

@@ -13,6 +13,8 @@ from same.probes import Row
 from same.study import Plan, Study
 from same.study.results import PLAN
 from same.study.run import describe, expected_seconds, same_settings, todo
+from same.study.tune import Tuning
+from same.study.tuning_report import heading, savings
 
 
 def console() -> Console:
@@ -73,6 +75,20 @@ def print_rows(rows: list[Row], title: str) -> None:
     for names, found in cells.items():
         table.add_row(*names, *(_number(c[1], found[c]) if c in found else "" for c in columns))
     console().print(table, highlight=False, markup=False)
+
+
+def print_tuning(tuning: Tuning, shown: int = 4) -> None:
+    """The default trial and the best ones, a column each, and what giving up saved."""
+    trials = [trial for trial in tuning.done if trial != tuning.default][:shown]
+    trials = [*([tuning.default] if tuning.default else []), *trials]
+    heads = (f"{trial.number}{' (default)' if trial == tuning.default else ''}" for trial in trials)
+    table = Table("trial", *heads, title=Text(heading(tuning)), title_justify="left")
+    scores = (t.state if t.score is None else _number("score", t.score) for t in trials)
+    table.add_row("score", *scores, end_section=True)
+    for name in tuning.question.space.names:
+        table.add_row(name, *(str(trial.values[name]) for trial in trials))
+    console().print(table, highlight=False, markup=False)
+    print(savings(tuning))
 
 
 def _about(seconds: float) -> str:

@@ -4,8 +4,18 @@ from typing import Literal
 
 import numpy as np
 
-Stream = Literal["splits", "init", "episodes", "probes", "planted", "validation", "dropout", "network"]
-_ORDER: tuple[Stream, ...] = ("splits", "init", "episodes", "probes", "planted", "validation", "dropout", "network")
+Stream = Literal["splits", "init", "episodes", "probes", "planted", "validation", "dropout", "network", "tune"]
+_ORDER: tuple[Stream, ...] = (
+    "splits",
+    "init",
+    "episodes",
+    "probes",
+    "planted",
+    "validation",
+    "dropout",
+    "network",
+    "tune",
+)
 
 
 def stream(seed: int, name: Stream, *keys: int) -> np.random.Generator:

@@ -62,6 +62,10 @@ class InterruptedTraining(Exception):  # noqa: N818
     """Training was asked to stop, and has saved where it stands."""
 
 
+class GivenUpTraining(Exception):  # noqa: N818
+    """Training was found to be worth no more time; it has saved where it stands, and can go on from there."""
+
+
 @dataclass
 class State:
     """Where training stands.
@@ -96,6 +100,7 @@ def train(
     report: Callable[[int, int, Record], None] = lambda step, steps, news: None,
     stop: Callable[[], bool] = lambda: False,
     checkpoint_seconds: float = 60.0,
+    give_up: Callable[[Sequence[Record]], bool] = lambda history: False,
 ) -> State:
     """Trains a model in place until validation has not improved for a while, and leaves it in its best state.
 
@@ -113,6 +118,7 @@ def train(
         report: is told the step, the most steps there may be, and the news (`losses`, or a validation's record).
         stop: asked after every step, and once before, whether to save and raise `InterruptedTraining`.
         checkpoint_seconds: the most time between checkpoints; there is one at every validation in any case.
+        give_up: asked with the history after every validation whether to raise `GivenUpTraining`.
     """
     optimiser = torch.optim.Adam(model.parameters(), lr=config.outer_lr, weight_decay=config.weight_decay, fused=True)
     state = State()
@@ -132,6 +138,8 @@ def train(
         _validate(model, method, validation, config, state, epoch=0)
         report(0, steps, state.history[-1])
         save()
+    if give_up(state.history):  # What the last session did not live to ask.
+        raise GivenUpTraining
     while _goes_on(state, config) and state.step < steps:
         epoch, step = divmod(state.step, sampler.steps)
         # For dropout, and for weightings that draw: a resumed step draws what it would have drawn.
@@ -144,6 +152,8 @@ def train(
             _validate(model, method, validation, config, state, epoch=epoch + 1)
             report(state.step, steps, state.history[-1])
             save()
+            if give_up(state.history):
+                raise GivenUpTraining
         elif clock.unread() > checkpoint_seconds:
             save()
         if stop():

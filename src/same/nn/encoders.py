@@ -51,6 +51,24 @@ class PyGLayer(nn.Module):
         return self.layer(h, batch.edge_index)
 
 
+class BatchNorm(nn.BatchNorm1d):
+    """Batch norm over nodes; a node on its own, which has no spread, is standardised by the running means."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        """[n, width] from [n, width]."""
+        alone = len(h) < 2
+        return F.batch_norm(
+            h,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            training=self.training and not alone,
+            momentum=0.1,
+            eps=self.eps,
+        )
+
+
 class Encoder(nn.Module):
     """Message-passing layers with ReLU, residual connections where the widths agree, and optional unit norm.
 
@@ -64,6 +82,8 @@ class Encoder(nn.Module):
         residual: whether to add a layer's input to its output.
         unit_norm: whether to scale each node's row to length 1 after every layer.
         dropout: the share of numbers that are set to 0 in training.
+        batch_norm: whether to standardise what a layer gives, before ReLU: over the nodes of the batch in training, by
+            running means otherwise, so that an embedding never depends on which graphs are embedded together.
 
     >>> from same.graphs import planted
     >>> Encoder(24, width=8)(planted(10).cut([0, 1])).shape[1]
@@ -80,17 +100,20 @@ class Encoder(nn.Module):
         residual: bool = True,
         unit_norm: bool = True,
         dropout: float = 0.0,
+        batch_norm: bool = False,
     ) -> None:
         super().__init__()
         make = _layer(kind)
         self.layers = nn.ModuleList(make(columns if i == 0 else width, width) for i in range(layers))
+        self.norms = nn.ModuleList(BatchNorm(width) for _ in range(layers if batch_norm else 0))
         self.width, self.residual, self.unit_norm, self.dropout = width, residual, unit_norm, dropout
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """[n, width] the embeddings of the nodes of a batch."""
         h = batch.x
-        for layer in self.layers:
-            z = F.relu(layer(batch, h), inplace=True)
+        for i, layer in enumerate(self.layers):
+            z = layer(batch, h)
+            z = F.relu(self.norms[i](z) if self.norms else z, inplace=True)
             if self.dropout:
                 z = F.dropout(z, self.dropout, self.training)
             h = z + h if self.residual and z.shape == h.shape else z

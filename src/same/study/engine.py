@@ -20,12 +20,23 @@ Event = tuple[str, str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """A run to be done: a configuration, its folder, where local sets lie, and the key of the run it waits for."""
+    """A run to be done.
+
+    Attributes:
+        config: what to do.
+        folder: the run's.
+        data: where local sets lie.
+        after: the key of the run it waits for.
+        evaluate: whether to evaluate it on its test graphs, too.
+        give_up: asked with the history after every validation whether to leave it unfinished; goes to other processes.
+    """
 
     config: Config
     folder: Path
     data: Path | None = None
     after: str | None = None
+    evaluate: bool = True
+    give_up: Callable[[Sequence[dict[str, Any]]], bool] | None = None
 
 
 Engine = Callable[[Sequence[Job], int], Iterator[Event]]
@@ -35,9 +46,15 @@ def execute(job: Job, report: Callable[[int, int, dict[str, Any]], None], stop: 
     """Trains and evaluates one run; what is there already is not done again."""
     from same.runs import run
     from same.study.results import evaluate_once
+    from same.training import GivenUpTraining
 
-    run(job.config, job.folder, data=job.data, report=report, stop=stop)
-    evaluate_once(job.folder, job.data)
+    give_up = job.give_up or (lambda history: False)
+    try:
+        run(job.config, job.folder, data=job.data, report=report, stop=stop, give_up=give_up)
+    except GivenUpTraining:
+        return
+    if job.evaluate:
+        evaluate_once(job.folder, job.data)
 
 
 def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:

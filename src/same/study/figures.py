@@ -1,7 +1,8 @@
 """Figures as SVG that a page can hold: they follow its colours, and show their values when pointed at."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
@@ -117,6 +118,76 @@ def scatter(title: str, points: np.ndarray, classes: Sequence[str]) -> str:
             f'fill-opacity="0.65"><title>{escape(label)}</title></circle>'
         )
     return _svg(size + 20, top + size + 34, [*body, *_legend(legend, left, top + size + 24)], title)
+
+
+class Dot(NamedTuple):
+    """A point of a figure: where it is, which group it belongs to, and what it says when pointed at."""
+
+    x: float
+    y: float
+    group: int
+    note: str
+
+
+def dots(
+    title: str,
+    points: Sequence[Dot],
+    groups: Sequence[str],
+    x_label: str,
+    *,
+    ticks: Sequence[tuple[float, str]] | None = None,
+    line: Sequence[tuple[float, float]] = (),
+) -> str:
+    """Points in the colours of their groups.
+
+    Args:
+        title: of the figure.
+        points: at least one.
+        groups: the names of the groups.
+        x_label: below the axis.
+        ticks: what the axis shows, as (place, text); round numbers by default.
+        line: through these points (x, y), from one to the next in steps.
+    """
+    places = [p.x for p in points] + [x for x, _ in ticks or ()]
+    x0, x1, y0, y1 = min(places), max(places), min(p.y for p in points), max(p.y for p in points)
+    left, top, width, height = 48.0, 34.0, 420.0, 190.0
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return left + 8 + (x - x0) / max(x1 - x0, 1e-9) * (width - 16), top + (y1 - y) / max(y1 - y0, 1e-9) * height
+
+    body = [_text(left, 14, title, "start", 'font-weight="600"')]
+    for tick in _ticks(y0, y1):
+        y = at(x0, tick)[1]
+        body += [_rule(left, left + width, y), _text(left - 5, y + 4, f"{tick:g}", "end")]
+    for place, text in ticks or [(tick, f"{tick:g}") for tick in _ticks(x0, x1)]:
+        body.append(_text(at(place, y0)[0], top + height + 18, text))
+    body.append(_text(left + width, top + height + 34, x_label, "end"))
+    if line:
+        first, *rest = (at(*point) for point in line)
+        path = f"M{first[0]:.1f} {first[1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in rest)
+        body.append(f'<path d="{path}" fill="none" stroke="{COLOURS[0]}" stroke-width="1.5"/>')
+    for p in points:
+        x, y = at(p.x, p.y)
+        body.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{COLOURS[p.group % len(COLOURS)]}" fill-opacity="0.75">'
+            f"<title>{escape(p.note)}</title></circle>"
+        )
+    return _svg(left + width + 20, top + height + 62, [*body, *_legend(groups, left, top + height + 50)], title)
+
+
+def ranking(title: str, values: Mapping[str, float]) -> str:
+    """A bar to the right for each of some names, in the order given."""
+    left, top, width, slot = 110.0, 30.0, 300.0, 20.0
+    scale = width / max(*values.values(), 1e-9)
+    body = [_text(10, 14, title, "start", 'font-weight="600"')]
+    for number, (name, value) in enumerate(values.items()):
+        y = top + number * slot
+        body.append(_text(left - 6, y + 11, name, "end"))
+        body.append(
+            f'<rect x="{left}" y="{y:.1f}" width="{max(value * scale, 0.5):.1f}" height="14" fill="{COLOURS[0]}"/>'
+        )
+        body.append(_text(left + max(value * scale, 0) + 6, y + 11, f"{value:.2f}", "start"))
+    return _svg(left + width + 60, top + len(values) * slot + 10, body, title)
 
 
 def _legend(labels: Sequence[str], x: float, y: float) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from same.config import FIRST_TASKS, Config, make_config
 from same.errors import InputError
+from same.study.tuned import config_name
 
 TASKS = FIRST_TASKS
 SINGLES = tuple((task,) for task in TASKS)
@@ -61,6 +62,7 @@ class Plan:
 
     Attributes:
         settings: of every run, beside what tells the runs apart.
+        tuned: of the runs of a set, method and tasks, by the name of the tuned configuration; `settings` win.
     """
 
     questions: tuple[str, ...] = tuple(QUESTIONS)
@@ -70,6 +72,7 @@ class Plan:
     splits: tuple[int, ...] = tuple(range(10))
     budget: str = "paper"
     settings: tuple[tuple[str, Any], ...] = (("pair", "concat"),)
+    tuned: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
 
     def __post_init__(self) -> None:
         for name, values, known in (
@@ -117,8 +120,35 @@ class Plan:
 
     def config(self, kind: Kind, dataset: str, split: int) -> Config:
         """The configuration of one run."""
-        values = BUDGETS[self.budget] | dict(self.settings) | dict(kind.settings)
+        tuned = dict(dict(self.tuned).get(self.tuned_name(kind, dataset), ()))
+        values = BUDGETS[self.budget] | tuned | dict(self.settings) | dict(kind.settings)
         return make_config({**values, "dataset": dataset, "method": kind.method, "tasks": kind.tasks, "split": split})
+
+    def tuned_name(self, kind: Kind, dataset: str) -> str:
+        """The name of the tuned configuration that a sort of run takes, if there is one.
+
+        Fine-tuning that has none of its own takes that of the classical run that it starts from.
+        """
+        name = config_name(dataset, kind.method, kind.tasks)
+        if kind.method == "finetuned" and name not in dict(self.tuned):
+            return config_name(dataset, "classical", FIRST_TASKS)
+        return name
+
+    def untuned(self) -> list[str]:
+        """The names of the tuned configurations that are missing; the untrained encoder has nothing to tune."""
+        kinds = [kind for kind in self.kinds() if kind.method != "untrained"]
+        wanted = (self.tuned_name(kind, dataset) for dataset in self.datasets for kind in kinds)
+        return [name for name in dict.fromkeys(wanted) if name not in dict(self.tuned)]
+
+    def overruled(self) -> list[str]:
+        """What tuned configurations have otherwise than the settings, which win: a line each."""
+        settings = dict(self.settings)
+        return [
+            f"{name} was tuned with {key}={value}, the study has {settings[key]}"
+            for name, values in self.tuned
+            for key, value in values
+            if key in settings and settings[key] != value
+        ]
 
     def grown(self, other: "Plan") -> "Plan":
         """A plan of everything that this one or another one asks for; settings are this one's."""

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +48,22 @@ def run_study(
     pending = todo(plan, folder)
     configs = {config.key: config for config in pending}
     jobs = [Job(config, folder / RUNS / config.key, data, first_of(config)) for config in pending]
-    with _Overview(plan, folder, len(pending), quiet) as overview:
+    total = len(plan.runs())
+    with Overview(str(folder), total, total - len(pending), quiet) as overview:
         for what, key, more in engine(jobs, workers):
-            place = folder / ERRORS / f"{key}.json"
-            if what == "failed":
-                with atomic(place) as temporary:
-                    temporary.write_text(json.dumps({"error": more}, indent=1), encoding="utf-8")
-            elif what == "done":
-                place.unlink(missing_ok=True)
-            overview(what, configs[key], more)
+            note_failure(folder, what, key, more)
+            overview(what, key, describe(configs[key]), more)
     return Study.open(folder)
+
+
+def note_failure(folder: Path, what: str, key: str, more: Any) -> None:
+    """Keeps the error of a run that failed, outside its folder, and forgets that of one that is done."""
+    place = folder / ERRORS / f"{key}.json"
+    if what == "failed":
+        with atomic(place) as temporary:
+            temporary.write_text(json.dumps({"error": more}, indent=1), encoding="utf-8")
+    elif what == "done":
+        place.unlink(missing_ok=True)
 
 
 def same_settings(plan: Plan, folder: Path) -> Plan | None:
@@ -67,6 +74,8 @@ def same_settings(plan: Plan, folder: Path) -> Plan | None:
     if (there.budget, there.settings) != (plan.budget, plan.settings):
         found, asked = (f"budget {p.budget}, {dict(p.settings)}" for p in (there, plan))
         raise InputError(f"{folder}: holds a study with other settings ({found}, not {asked}); choose another folder")
+    if replace(there, tuned=plan.tuned).runs() != there.runs():
+        raise InputError(f"{folder}: holds a study with other tuned configurations; choose another folder")
     return there
 
 
@@ -122,36 +131,43 @@ def expected_seconds(configs: list[Config], study: Study | None) -> float | None
     return total
 
 
-class _Overview:
-    """Bars for the whole and for what runs, on a terminal; plain lines elsewhere."""
+class Overview:
+    """Bars for the whole and for what runs, on a terminal; plain lines elsewhere.
 
-    def __init__(self, plan: Plan, folder: Path, pending: int, quiet: bool) -> None:
-        self.total, self.quiet, self.failures = len(plan.runs()), quiet, 0
-        self.done, self.started = self.total - pending, dict[str, float]()
+    Args:
+        title: of the whole.
+        total: how many runs there are.
+        done: how many are done already.
+        quiet: whether to show nothing.
+    """
+
+    def __init__(self, title: str, total: int, done: int, quiet: bool) -> None:
+        self.total, self.quiet, self.failures = total, quiet, 0
+        self.done, self.started = done, dict[str, float]()
         self.bars: dict[str, Any] = {}
         self.progress = None
         if sys.stderr.isatty() and not quiet:
             columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
             self.progress = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True))
-            self.whole = self.progress.add_task(f"{folder}", total=self.total, completed=self.done)
+            self.whole = self.progress.add_task(title, total=self.total, completed=self.done)
 
-    def __enter__(self) -> "_Overview":
+    def __enter__(self) -> "Overview":
         if self.progress:
             self.progress.start()
         elif not self.quiet:
-            self._say(f"{self.done} of {self.total} runs are done")
+            self.say(f"{self.done} of {self.total} runs are done")
         return self
 
     def __exit__(self, *error: object) -> None:
         if self.progress:
             self.progress.stop()
 
-    def __call__(self, what: str, config: Config, more: Any) -> None:
-        key = config.key
+    def __call__(self, what: str, key: str, name: str, more: Any) -> None:
+        """Takes an engine's event about the run of this key and name."""
         if what == "start":
             self.started[key] = time.monotonic()
             if self.progress:
-                self.bars[key] = self.progress.add_task(describe(config), total=None)
+                self.bars[key] = self.progress.add_task(name, total=None)
         elif what == "step":
             if self.progress:
                 self.progress.update(self.bars[key], completed=more[0], total=more[1])
@@ -165,9 +181,10 @@ class _Overview:
                 self.progress.update(self.whole, completed=self.done, description=title)
             if not self.quiet and (what == "failed" or not self.progress):
                 reason = f": {more.splitlines()[0]}" if what == "failed" else ""
-                self._say(f"[{self.done}/{self.total}] {describe(config)} {what} in {seconds:.0f} s{reason}")
+                self.say(f"[{self.done}/{self.total}] {name} {what} in {seconds:.0f} s{reason}")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """A line of its own."""
         if self.progress:
             self.progress.console.print(text, highlight=False, markup=False)
         else:

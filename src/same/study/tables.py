@@ -126,6 +126,7 @@ def caption(study: Study, protocol: str = "paper") -> str:
     planned, done = len(study.plan.splits), len({run.config.split for run in study.runs.values()})
     splits = f"{planned} split{'s' if planned > 1 else ''}" if done == planned else f"{done} of {planned} splits so far"
     rest = "".join(f", {name} {value}" for name, value in settings.items() if name not in ("pair", "seed", "scaling"))
+    rest += ", tuned configurations where there are any" if study.plan.tuned else ""
     return (
         f"Mean ± standard deviation over {splits}, in percent. Protocol {protocol}, pair features {settings['pair']}, "
         f"seed {settings['seed']}, inputs {settings['scaling']}, budget {study.plan.budget}{rest}. "

@@ -20,6 +20,7 @@ from same.machine import settle
 
 if TYPE_CHECKING:
     from same.study import Study
+    from same.study.engine import Engine
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -32,6 +33,18 @@ app.add_typer(data_app, name="data")
 
 DataOption = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="Where local sets lie; SAME_DATA by default.")
+]
+EngineOption = Annotated[str, typer.Option(help="local: processes on this machine; ray: a cluster.")]
+WorkersOption = Annotated[int | None, typer.Option(min=1, help="Runs at once; one a core by default.")]
+AddressOption = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Of a Ray cluster; without one, Ray is started here.")
+]
+CpusOption = Annotated[float, typer.Option(min=0.1, help="Cores (and threads) a run gets, with --engine ray.")]
+GpusOption = Annotated[float, typer.Option(min=0, help="GPUs a run gets, with --engine ray.")]
+RetriesOption = Annotated[int, typer.Option(min=0, help="How often Ray tries a run again whose worker is lost.")]
+CheckpointsOption = Annotated[
+    str | None,
+    typer.Option(metavar="PATH|URL", help="Seen by all machines of Ray, any fsspec address; --out by default."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -115,8 +128,13 @@ def study(
     tuned: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Configurations that `same tune` found; --set wins over them.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="local: processes on this machine.")] = "local",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core by default.")] = None,
+    engine: EngineOption = "local",
+    workers: WorkersOption = None,
+    address: AddressOption = None,
+    cpus_per_run: CpusOption = 1,
+    gpus_per_run: GpusOption = 0,
+    retries: RetriesOption = 3,
+    checkpoints: CheckpointsOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the runs and what they will take; do nothing.")
     ] = False,
@@ -138,8 +156,6 @@ def study(
         settings=tuple(sorted({"pair": pair, **dict(map(parse_setting, settings or []))}.items())),
         tuned=() if tuned is None else _read_tuned(tuned),
     )
-    if engine != "local":
-        raise InputError(f"--engine: {engine!r} is not one of local")
     plan.runs()  # A mistake in the settings is said before anything is written.
     if tuned:
         missing = [f"no tuned configuration of {name}: the default is used" for name in plan.untuned()]
@@ -151,6 +167,7 @@ def study(
 
         print_plan(plan, out, crew)
         return
+    doer = _engine(engine, address, cpus_per_run, gpus_per_run, retries, checkpoints)
     from same.graphs import load
     from same.study.report import write_report
     from same.study.run import check_kinds, run_study
@@ -158,9 +175,32 @@ def study(
     for dataset in plan.datasets:
         check_kinds(plan, dataset, load(dataset, data))
     with _interruptible():
-        found = run_study(plan, out, workers=crew, data=data, quiet=_is_quiet())
+        found = run_study(plan, out, engine=doer, workers=_crew(engine, workers), data=data, quiet=_is_quiet())
     typer.echo(f"report: {write_report(found, data=data)}")
     _finish(found)
+
+
+def _engine(
+    name: str, address: str | None, cpus: float, gpus: float, retries: int, checkpoints: str | None
+) -> "Engine":
+    if name == "local":
+        if address or checkpoints or gpus:
+            option = "--address" if address else "--checkpoints" if checkpoints else "--gpus-per-run"
+            raise InputError(f"{option}: goes with --engine ray")
+        from same.study.engine import local
+
+        return local
+    if name != "ray":
+        raise InputError(f"--engine: {name!r} is not one of local, ray")
+    from same.study.ray_engine import RayEngine, connect
+
+    connect(address)  # What is wrong with it is said before anything is written.
+    return RayEngine(address, cpus, gpus, retries, checkpoints)
+
+
+def _crew(engine: str, workers: int | None) -> int:
+    """How many runs at once; 0 lets Ray fill the cluster."""
+    return workers or (0 if engine == "ray" else os.cpu_count() or 1)
 
 
 def _read_tuned(folder: Path) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
@@ -192,8 +232,13 @@ def tune(
     save_config: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also put the best one here, for `same study --tuned DIR`.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="local: processes on this machine.")] = "local",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core by default.")] = None,
+    engine: EngineOption = "local",
+    workers: WorkersOption = None,
+    address: AddressOption = None,
+    cpus_per_run: CpusOption = 1,
+    gpus_per_run: GpusOption = 0,
+    retries: RetriesOption = 3,
+    checkpoints: CheckpointsOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -210,8 +255,7 @@ def tune(
         return
     if dataset is None or out is None:
         raise InputError("tune needs a DATASET and --out DIR; `same tune --space` prints what is searched")
-    if engine != "local":
-        raise InputError(f"--engine: {engine!r} is not one of local")
+    doer = _engine(engine, address, cpus_per_run, gpus_per_run, retries, checkpoints)
     settle()
     from same.graphs import load
     from same.show import print_tuning
@@ -235,7 +279,7 @@ def tune(
     )
     make_tasks(wanted, load(dataset, data))
     with _interruptible():
-        found = search(question, trials, out, workers=workers or os.cpu_count() or 1, data=data, quiet=_is_quiet())
+        found = search(question, trials, out, engine=doer, workers=_crew(engine, workers), data=data, quiet=_is_quiet())
     page = write_tuning_report(found)
     if found.done:
         write_best(found, out / BEST)

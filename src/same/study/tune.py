@@ -281,6 +281,8 @@ def _cpu_seconds(run: Path) -> float:
     from same.training import CHECKPOINT
 
     try:
+        if (run / "result.json").is_file():
+            return float(json.loads((run / "result.json").read_text(encoding="utf-8"))["cpu_seconds"])
         with safe_open(run / CHECKPOINT, framework="pt") as file:
             return float(json.loads(file.metadata()["state"])["cpu_seconds"])
     except (OSError, SafetensorError, KeyError, ValueError):

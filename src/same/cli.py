@@ -355,6 +355,9 @@ def train(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     threads: Annotated[int, typer.Option(min=1, help="More than one seldom pays for graphs of this size.")] = 1,
+    rank_timeout: Annotated[
+        float, typer.Option(min=1, help="Under torchrun: how many seconds a rank waits for the others.")
+    ] = 300,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Log losses and scores for TensorBoard in the run's folder.")
     ] = False,
@@ -368,27 +371,40 @@ def train(
     values = {} if config_file is None else read_config(config_file)
     values |= dict(map(parse_setting, settings or []))
     flags = {"dataset": dataset, "method": method, "tasks": tasks, "split": split, "seed": seed}
+    if (size := int(os.environ.get("WORLD_SIZE", "1"))) > 1:
+        values = {"episodes_per_step": size, **values}
     config = make_config(values | {name: value for name, value in flags.items() if value is not None})
 
     settle(threads)
+    from same.parallel import LostRankError, join, leave
     from same.progress import Progress, TensorBoard
     from same.runs import RESULT, run
     from same.training import InterruptedTraining
 
     folder = out or Path("runs") / config.key
-    board = TensorBoard(folder / ".tensorboard") if tensorboard else None
-    known = (folder / RESULT).is_file()
     log = logging.getLogger("same")
-    log.info("%s: %s", folder, json.dumps(config.model_dump(mode="json", exclude_defaults=True)))
     try:
+        ranks = join(device, rank_timeout)
+        if ranks.rank:  # The first one speaks for all.
+            log.setLevel(logging.CRITICAL)
+        board = TensorBoard(folder / ".tensorboard") if tensorboard and not ranks.rank else None
+        known = (folder / RESULT).is_file()
+        log.info("%s: %s", folder, json.dumps(config.model_dump(mode="json", exclude_defaults=True)))
         with _stop_signals() as stop, Progress(quiet=_is_quiet(), board=board) as progress:
-            result = run(config, folder, data=data, device=device, report=progress, stop=stop)
+            result = run(config, folder, data=data, device=device, report=progress, stop=stop, ranks=ranks)
+        leave()
+    except LostRankError as error:
+        typer.echo(f"same: {error}; the checkpoint is kept, and the same command goes on from it", err=True)
+        # Not in order: a clean end would wait for the rank that is gone.
+        os._exit(1)
     except InterruptedTraining:
         log.warning("stopped and saved; the same command goes on from here")
         raise typer.Exit(130) from None
     except KeyboardInterrupt:
         log.warning("stopped before training began")
         raise typer.Exit(130) from None
+    if ranks.rank:
+        return
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return

@@ -79,6 +79,9 @@ class Config(BaseModel):
         lt=1,
         description="decay of the running mean of the weights that is validated and kept; 0: none",
     )
+    episodes_per_step: Positive = Field(
+        1, description="episodes whose gradients a step averages; ranks share them, and one each is their default"
+    )
     batch_size: Positive = Field(48, description="graphs an episode")
     max_epochs: Positive | None = Field(None, description="passes over the training graphs; none: the paper's caps")
     validate_every: Positive = Field(5, description="epochs between validations")
@@ -124,7 +127,10 @@ class Config(BaseModel):
     @property
     def key(self) -> str:
         """A short hash of the whole configuration."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        values = self.model_dump(mode="json")
+        if self.episodes_per_step == 1:
+            del values["episodes_per_step"]  # Runs from before there was a choice keep their keys.
+        text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def differences(self, other: "Config") -> str:

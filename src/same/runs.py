@@ -35,6 +35,7 @@ from same.graphs.splits import rare_classes
 from same.methods import SAME, Classical, Infomax, Traditional, learn_inner_rates
 from same.methods.infomax import add_infomax, infomax_batch
 from same.nn import Encoder, Model, PyGEncoder
+from same.parallel import ALONE, Ranks
 from same.streams import stream
 from same.tasks import GraphTask, make_tasks
 from same.training import Method, Record, State, train
@@ -205,6 +206,7 @@ def run(
     report: Callable[[int, int, dict[str, Any]], None] = lambda step, steps, news: None,
     stop: Callable[[], bool] = lambda: False,
     give_up: Callable[[Sequence[Record]], bool] = lambda history: False,
+    ranks: Ranks = ALONE,
 ) -> dict[str, Any]:
     """Trains what a configuration says in a folder, or goes on with it; a finished run is not done again.
 
@@ -217,28 +219,23 @@ def run(
         report: is told how training goes, see `same.training.train`.
         stop: asked after every step whether to stop.
         give_up: asked with the history after every validation whether to leave the run unfinished.
+        ranks: the processes that do it together; only the first one needs the folder.
 
     Returns:
         The contents of `result.json`.
     """
-    _check_folder(folder, config)
-    if (folder / RESULT).is_file() and (folder / MODEL).is_file():
-        try:
-            return json.loads((folder / RESULT).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"{folder / RESULT}: is damaged ({error}); delete it, and the run is finished again"
-            ) from None
+    if (done := ranks.first(lambda: _done(folder, config))) is not None:
+        return done
     setting = prepare(config, data)
     where = find_device(device)
     method, sampler, validation = lessons(config, setting)
     # Only now: a mistake in the configuration leaves nothing behind.
-    with atomic(folder / CONFIG) as temporary:
-        temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
+    ranks.first(lambda: _write(folder / CONFIG, config.model_dump(mode="json")))
     if config.method == "finetuned":
-        first, beside = _first_run(config, folder)
-        run(first, beside, data=data, device=device, report=report, stop=stop)
-        start_from(setting.model, load_file(beside / MODEL))
+        first, beside = ranks.first(lambda: _first_run(config, folder))
+        run(first, beside, data=data, device=device, report=report, stop=stop, ranks=ranks)
+        if ranks.rank == 0:  # The others begin where it does.
+            start_from(setting.model, load_file(beside / MODEL))
     setting.model.to(where)
     state = train(
         setting.model,
@@ -250,13 +247,33 @@ def run(
         report=report,
         stop=stop,
         give_up=give_up,
+        ranks=ranks,
     )
-    with atomic(folder / MODEL) as temporary:
-        save_file(setting.model.state_dict() | inputs_state(setting.store.inputs), temporary)
-    result = _result(config, state, sampler.steps)
-    with atomic(folder / RESULT) as temporary:
-        temporary.write_text(json.dumps(result, indent=1), encoding="utf-8")
-    return result
+
+    def finish() -> dict[str, Any]:
+        with atomic(folder / MODEL) as temporary:
+            save_file(setting.model.state_dict() | inputs_state(setting.store.inputs), temporary)
+        result = _result(config, state, sampler.steps)
+        _write(folder / RESULT, result)
+        return result
+
+    return ranks.first(finish)
+
+
+def _done(folder: Path, config: Config) -> dict[str, Any] | None:
+    """What came of a run that is finished; refuses a folder that is not its own."""
+    _check_folder(folder, config)
+    if not ((folder / RESULT).is_file() and (folder / MODEL).is_file()):
+        return None
+    try:
+        return json.loads((folder / RESULT).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / RESULT}: is damaged ({error}); delete it, and the run is finished again") from None
+
+
+def _write(path: Path, values: dict[str, Any]) -> None:
+    with atomic(path) as temporary:
+        temporary.write_text(json.dumps(values, indent=1), encoding="utf-8")
 
 
 def _first_run(config: Config, folder: Path) -> tuple[Config, Path]:
@@ -356,7 +373,7 @@ def _result(config: Config, state: State, steps: int) -> dict[str, Any]:
     return {
         "key": config.key,
         "steps": state.step,
-        "epochs": state.step // steps,
+        "epochs": state.step * config.episodes_per_step // steps,
         "best": best,
         "untrained": first["tasks"],
         "seconds": round(state.seconds, 3),

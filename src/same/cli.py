@@ -485,6 +485,10 @@ def evaluate(
     tasks: Annotated[str | None, typer.Option("--tasks", "-t", help="All that the set offers by default.")] = None,
     solver: Annotated[str, typer.Option(help="Of the SVM: newton (ours, exact) or sklearn.")] = "newton",
     choose_c: Annotated[bool, typer.Option("--choose-c", help="Choose the SVM's C on the validation graphs.")] = False,
+    floors: Annotated[bool, typer.Option(help="Also majority, raw features and the untrained encoder.")] = True,
+    most_graphs: Annotated[
+        int | None, typer.Option(min=10, help="Of a large set: graphs of each part to probe; all by default.")
+    ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -499,9 +503,8 @@ def evaluate(
 
     wanted = probes.split(",")
     names = None if tasks is None else tasks.split(",")
-    rows = evaluate_run(
-        folder, probes=wanted, data=data, tasks=names, protocol=protocol, pair=pair, solver=solver, choose_c=choose_c
-    )
+    how = {"tasks": names, "protocol": protocol, "pair": pair, "solver": solver, "choose_c": choose_c}
+    rows = evaluate_run(folder, probes=wanted, floors=floors, data=data, most_graphs=most_graphs, **how)
     config = open_run(folder).config
     if as_json:
         about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
@@ -519,7 +522,9 @@ def embed(
     folder: RunArgument,
     dataset: Annotated[str, typer.Argument(help="Name, folder or zip of a set, or `planted`.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
-    kind: Annotated[str, typer.Option("--format", help="npz, or parquet where pyarrow is installed.")] = "npz",
+    kind: Annotated[
+        str, typer.Option("--format", help="npz; npy: a folder of files to be memory-mapped; parquet, with pyarrow.")
+    ] = "npz",
     data: DataOption = None,
 ) -> None:
     """Node embeddings of a set, with graph ids and the mean of each graph.
@@ -631,3 +636,20 @@ def data_fetch(
 
     for name in names:
         typer.echo(f"{name}: {'built in' if name == 'planted' else fetch(name, data)}")
+
+
+@data_app.command("make")
+def data_make(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write; it is a DATASET of other verbs.")],
+    graphs: Annotated[int, typer.Option(min=10, help="How many.")] = 1_000_000,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed is another set.")] = 0,
+) -> None:
+    """A set like `planted` of any size, on disk, to try how things grow: a million graphs are 3 GB and a minute.
+
+    Example: same data make --graphs 100000 --out large
+    """
+    from same.graphs import GraphStore
+    from same.graphs.planted import planted_parts
+
+    GraphStore.write(out, planted_parts(graphs, seed))
+    typer.echo(f"{out}: {GraphStore.open(out)}")

@@ -166,7 +166,8 @@ def _answers(address: str) -> None:
 
 
 def _line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return line.partition(". ")[0]  # Ray goes on with where to look for more.
 
 
 def _read(folder: Path) -> Files:

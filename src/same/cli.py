@@ -229,6 +229,9 @@ def tune(
     ] = None,
     sampler: Annotated[str, typer.Option(help="auto, ax or random; auto is Ax where it is installed.")] = "auto",
     stop_early: Annotated[bool, typer.Option(help="Give up trials below the median of those before.")] = True,
+    round_: Annotated[
+        int, typer.Option("--round", min=1, help="Trials proposed at once, to run side by side; more for a cluster.")
+    ] = 4,
     save_config: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also put the best one here, for `same study --tuned DIR`.")
     ] = None,
@@ -276,6 +279,7 @@ def tune(
         settings=tuple(sorted(fixed.items())),
         sampler=sampler,
         stop_early=stop_early,
+        round=round_,
     )
     make_tasks(wanted, load(dataset, data))
     with _interruptible():

@@ -27,7 +27,7 @@ log = logging.getLogger("same")
 
 QUESTION, PROPOSED = "tune.json", "trials.json"
 ROUND = 4
-"""How many trials are proposed at once."""
+"""How many trials are proposed at once, unless more are asked for."""
 
 Curves = dict[int, History]
 """The histories of a trial that is done, by split."""
@@ -47,6 +47,7 @@ class Question:
         space: what is searched.
         sampler: `ax`, `random`, or `auto`.
         stop_early: whether unpromising trials are given up.
+        round: how many trials are proposed at once, from what came of the rounds before; they run side by side.
     """
 
     dataset: str
@@ -58,6 +59,7 @@ class Question:
     settings: tuple[tuple[str, Any], ...] = ()
     sampler: str = "auto"
     stop_early: bool = True
+    round: int = ROUND
 
     def __post_init__(self) -> None:
         if self.method in ("untrained", "infomax"):
@@ -176,11 +178,11 @@ def tune(
     ended: list[Trial] = []
     curves: list[Curves] = []
     with Overview(str(folder), trials * len(question.splits), known * len(question.splits), quiet) as overview:
-        for first in range(0, trials, ROUND):
+        for first in range(0, trials, question.round):
             if len(proposed) <= first:
                 proposed += _propose(question, ended)
                 _write(folder / PROPOSED, proposed)
-            numbers, rules = range(first, min(first + ROUND, trials)), _rules(question, curves)
+            numbers, rules = range(first, min(first + question.round, trials)), _rules(question, curves)
             jobs = _jobs(question, [proposed[n] for n in numbers], folder, rules, data)
             names = {job.config.key: _name(question, job.config, proposed, numbers) for job in jobs}
             for what, key, more in engine(jobs, workers) if jobs else ():
@@ -206,7 +208,7 @@ def _propose(question: Question, ended: Sequence[Trial]) -> list[Values]:
             log.info("the default configuration lies outside the search space, and is not among the trials")
         else:
             told, first = [(values, None)], [values]
-    return first + SAMPLERS[question.sampler](question.space, question.seed, told, ROUND - len(first))
+    return first + SAMPLERS[question.sampler](question.space, question.seed, told, question.round - len(first))
 
 
 def _rules(question: Question, curves: Sequence[Curves]) -> dict[int, MedianRule]:
@@ -293,9 +295,9 @@ def _look(question: Question, proposed: Sequence[Values], folder: Path) -> list[
     """What came of the trials that were proposed, round by round."""
     trials: list[Trial] = []
     curves: list[Curves] = []
-    for first in range(0, len(proposed), ROUND):
+    for first in range(0, len(proposed), question.round):
         rules = _rules(question, curves)
-        numbers = range(first, min(first + ROUND, len(proposed)))
+        numbers = range(first, min(first + question.round, len(proposed)))
         found = [_judge(question, n, proposed[n], folder, rules, curves) for n in numbers]
         trials += [trial for trial, _ in found]
         curves += [curve for _, curve in found]

@@ -20,7 +20,8 @@ from same.config import Config
 from same.errors import InputError
 from same.files import atomic
 from same.study.engine import Job, execute
-from same.study.ray_engine import _MARK, RayEngine, _mark, _packed, _unpacked, _work, connect
+from same.study.ray_engine import RayEngine, connect
+from same.study.ray_worker import MARK, make_mark, pack_set, unpack_set, work
 from same.study.shelf import Shelf
 from test_cli import COMMAND, same
 
@@ -41,20 +42,20 @@ def test_a_run_goes_on_from_the_shelf_with_the_same_bits(tmp_path, address):
     job = Job(SMALL, tmp_path / "runs" / SMALL.key, evaluate=False)
     about, checkpoints = ABOUT, None if address is None else address.format(tmp_path)
     if address is None:  # The run's own folder, seen by the worker.
-        about = {**ABOUT, "mark": _mark(job.folder.parent)}
+        about = {**ABOUT, "mark": make_mark(job.folder.parent)}
     with pytest.raises(KeyboardInterrupt):
-        _work(dataclasses.replace(job, give_up=interrupt), {}, {}, None, checkpoints, about)
+        work(dataclasses.replace(job, give_up=interrupt), {}, {}, None, checkpoints, about)
     shelf = Shelf(str(job.folder) if checkpoints is None else f"{checkpoints}/{SMALL.key}")
     shelf.take(tmp_path / "looked")
     assert len((tmp_path / "looked" / "history.jsonl").read_text().splitlines()) == 4
-    files, problem = _work(job, {}, {}, None, checkpoints, about)
+    files, problem = work(job, {}, {}, None, checkpoints, about)
     assert not problem
     execute(dataclasses.replace(job, folder=tmp_path / "alone"), lambda *_: None, lambda: False)
     assert set(files) == {"config.json", "history.jsonl", "model.safetensors", "result.json"}
     assert files["model.safetensors"] == (tmp_path / "alone" / "model.safetensors").read_bytes()
     # A driver that has lost its disk gets from the shelf what was finished.
     start = time.perf_counter()
-    again, _ = _work(job, {}, {}, None, checkpoints, about)
+    again, _ = work(job, {}, {}, None, checkpoints, about)
     assert again == files
     assert time.perf_counter() - start < 2
 
@@ -63,38 +64,38 @@ def test_a_run_starts_from_the_one_beside_it_and_from_what_the_driver_has(tmp_pa
     config = SMALL.model_copy(update={"method": "finetuned", "tasks": ("gc",)})
     first = SMALL.model_copy(update={"method": "classical"})
     job = Job(first, tmp_path / "runs" / first.key, evaluate=False)
-    beside, _ = _work(job, {}, {}, None, None, ABOUT)
+    beside, _ = work(job, {}, {}, None, None, ABOUT)
     tuned = Job(config, tmp_path / "runs" / config.key, after=first.key, evaluate=False)
-    files, problem = _work(tuned, {}, beside, None, None, ABOUT)
+    files, problem = work(tuned, {}, beside, None, None, ABOUT)
     assert not problem
     assert not [name for name in files if name.startswith("first")]
-    alone, _ = _work(tuned, {}, {}, None, None, ABOUT)
+    alone, _ = work(tuned, {}, {}, None, None, ABOUT)
     assert alone["model.safetensors"] == files["model.safetensors"]
-    assert _work(tuned, files, {}, None, None, ABOUT)[0] == files
+    assert work(tuned, files, {}, None, None, ABOUT)[0] == files
 
 
 def test_mistakes_of_a_run_are_its_own(tmp_path):
     job = Job(SMALL, tmp_path / "x")
-    files, problem = _work(job, {"thesis.txt": b"years of work"}, {}, None, None, ABOUT)
+    files, problem = work(job, {"thesis.txt": b"years of work"}, {}, None, None, ABOUT)
     assert "holds other files" in problem
     assert "config.json" not in files
     with pytest.raises(InputError, match=r"has same .*, the driver has 0"):
-        _work(job, {}, {}, None, None, {**ABOUT, "version": "0"})
+        work(job, {}, {}, None, None, {**ABOUT, "version": "0"})
 
 
 def test_named_sets_travel(tmp_path, monkeypatch):
     place = zip_tu(write_tu(tmp_path / "raw"), tmp_path / "TOY.zip")
-    sent = _packed("TOY", tmp_path)
+    sent = pack_set("TOY", tmp_path)
     assert sent == ("TOY", place.read_bytes())
     monkeypatch.setenv("SAME_CACHE", str(tmp_path / "cache"))
-    assert (_unpacked(sent) / "TOY.zip").read_bytes() == place.read_bytes()
+    assert (unpack_set(sent) / "TOY.zip").read_bytes() == place.read_bytes()
     place.unlink()
     write_tu(tmp_path / "TOY")
     from same.graphs import load
 
-    assert load("TOY", _unpacked(_packed("TOY", tmp_path))).num_graphs == 2
-    assert _packed("planted", None) is None
-    assert _packed("./TOY", None) is None
+    assert load("TOY", unpack_set(pack_set("TOY", tmp_path))).num_graphs == 2
+    assert pack_set("planted", None) is None
+    assert pack_set("./TOY", None) is None
 
 
 def test_a_shelf_is_written_whole_and_refuses_what_it_cannot_reach(tmp_path):
@@ -219,7 +220,7 @@ def _busy_workers():
     for path in Path("/proc").glob("[0-9]*"):
         try:
             title = (path / "cmdline").read_bytes()
-            if path.stat().st_uid == os.getuid() and title.startswith(b"ray::_work"):
+            if path.stat().st_uid == os.getuid() and title.startswith(b"ray::work"):
                 found.append(int(path.name))
         except OSError:
             continue
@@ -264,7 +265,7 @@ def test_a_study_survives_the_loss_of_a_worker_a_node_and_the_driver(cluster, tm
     names = re.findall(r"^\[\d/8\] (.*) done in", said + again.stderr, re.MULTILINE)
     assert sorted(names) == sorted(set(names))
     assert len(names) == 8
-    assert not (tmp_path / "ray" / "runs" / _MARK).exists()
+    assert not (tmp_path / "ray" / "runs" / MARK).exists()
     code, _, err = same("study", "--out", tmp_path / "local", *EIGHT)
     assert code == 0, err
     for path in (tmp_path / "local" / "tables").iterdir():

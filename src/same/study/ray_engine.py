@@ -10,8 +10,6 @@ import logging
 import os
 import secrets
 import socket
-import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,18 +18,12 @@ from typing import Any
 
 from same import __version__
 from same.errors import InputError
-from same.files import atomic
-from same.graphs.sources import ALIASES, cache_folder, find, is_path
-from same.study.engine import Event, Job, execute, take
+from same.study.engine import Event, Job, take
+from same.study.ray_worker import MARK, make_mark, pack_set, read_files, work, write_files
 from same.study.shelf import Shelf
 
 log = logging.getLogger("same")
 
-Files = dict[str, bytes]
-"""The files of a run's folder, by their names within it."""
-
-_LAST = ("evaluation.json", "result.json")  # What says that a run is done is written when the rest is there.
-_SHELVE_SECONDS, _SHELVE_SHARE = 5.0, 0.02  # Between two checkpoints on the shelf; and of the time, at most.
 _PATIENCE_SECONDS = 20
 
 
@@ -60,19 +52,19 @@ class RayEngine:
         if self.checkpoints:
             Shelf(self.checkpoints).check()
         self._warn(ray)
-        task = ray.remote(_work).options(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=0)
-        sets = {name: ray.put(_packed(name, data)) for name, data in {(j.config.dataset, j.data) for j in jobs}}
+        task = ray.remote(work).options(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=0)
+        sets = {name: ray.put(pack_set(name, data)) for name, data in {(j.config.dataset, j.data) for j in jobs}}
         waiting, ended, lost = list(jobs), set[str](), Counter[str]()
         planned = {job.config.key for job in jobs}
         running: dict[Any, Job] = {}
 
         def submit(job: Job) -> None:
             sent = replace(job, folder=job.folder.resolve())
-            beside = _read(job.folder.parent / job.after) if job.after else {}
-            mark = _mark(sent.folder.parent) if self.checkpoints is None else ""
+            beside = read_files(job.folder.parent / job.after) if job.after else {}
+            mark = make_mark(sent.folder.parent) if self.checkpoints is None else ""
             about = {"version": __version__, "cwd": str(Path.cwd()), "mark": mark, "cpus": self.cpus, "gpus": self.gpus}
             given = sets[job.config.dataset]
-            running[task.remote(sent, _read(sent.folder), beside, given, self.checkpoints, about)] = job
+            running[task.remote(sent, read_files(sent.folder), beside, given, self.checkpoints, about)] = job
 
         try:
             while waiting or running:
@@ -86,7 +78,7 @@ class RayEngine:
                     try:
                         files, problem = ray.get(ref)
                         if "config.json" in files:
-                            _write(job.folder, files)
+                            write_files(job.folder, files)
                         event = ("failed", key, problem) if problem else ("done", key, None)
                     except ray.exceptions.RayTaskError as error:
                         event = "failed", key, f"{type(error.cause).__name__}: {error.cause}\n{error}"
@@ -108,7 +100,7 @@ class RayEngine:
                 ray.wait(list(running), num_returns=len(running), timeout=_PATIENCE_SECONDS)
             if self.checkpoints is None:
                 for parent in {job.folder.resolve().parent for job in jobs}:
-                    (parent / _MARK).unlink(missing_ok=True)
+                    (parent / MARK).unlink(missing_ok=True)
 
     def _room(self, ray: Any) -> int:
         """How many runs the cluster has room for; machines may come and go."""
@@ -168,118 +160,3 @@ def _answers(address: str) -> None:
 def _line(error: BaseException) -> str:
     line = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return line.partition(". ")[0]  # Ray goes on with where to look for more.
-
-
-def _read(folder: Path) -> Files:
-    """What a run's folder holds already."""
-    found = [path for path in folder.rglob("*") if path.is_file() and not _hidden(path.relative_to(folder))]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
-
-
-def _write(folder: Path, files: Files) -> None:
-    for name in sorted(files, key=lambda name: (name in _LAST, name)):
-        with atomic(folder / name) as temporary:
-            temporary.write_bytes(files[name])
-
-
-_MARK = ".seen-by-ray"
-
-
-def _mark(runs: Path) -> str:
-    """A word in a file: a machine that reads it sees this very folder."""
-    path = runs / _MARK
-    if not path.is_file():
-        with atomic(path) as temporary:
-            temporary.write_text(secrets.token_hex(8), encoding="utf-8")
-    return path.read_text(encoding="utf-8")
-
-
-def _packed(dataset: str, data: Path | None) -> tuple[str, bytes] | None:
-    """A named set as a zip, to be sent along; what is named by its path must be there on every machine."""
-    if dataset == "planted" or is_path(dataset):
-        return None
-    place = find(dataset, data)
-    if place is None:
-        return None  # Each machine downloads it.
-    if place.is_file():
-        return ALIASES.get(dataset, dataset), place.read_bytes()
-    import io
-    import zipfile
-
-    memory = io.BytesIO()
-    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted([*place.glob("*.txt"), *place.glob("raw/*.txt")]):
-            archive.writestr(zipfile.ZipInfo(file.name), file.read_bytes())
-    return ALIASES.get(dataset, dataset), memory.getvalue()
-
-
-def _unpacked(sent: tuple[str, bytes]) -> Path:
-    """The folder of a set that was sent along, the same for all runs of a machine, so that it is parsed once."""
-    import hashlib
-
-    name, content = sent
-    folder = cache_folder() / "sent" / hashlib.sha256(content).hexdigest()[:16]
-    if not (folder / f"{name}.zip").is_file():
-        with atomic(folder / f"{name}.zip") as temporary:
-            temporary.write_bytes(content)
-    return folder
-
-
-def _work(
-    job: Job,
-    known: Files,
-    beside: Files,
-    sent: tuple[str, bytes] | None,
-    checkpoints: str | None,
-    about: dict[str, Any],
-) -> tuple[Files, str]:
-    """A worker: does one run; its files, and what went wrong if it is the run's own fault."""
-    from same.machine import settle
-
-    if __version__ != about["version"]:
-        raise InputError(f"{socket.gethostname()}: has same {__version__}, the driver has {about['version']}")
-    if not about["gpus"]:
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray shows them all to whoever asks for none.
-    settle(max(1, int(about["cpus"])))
-    if Path(about["cwd"]).is_dir():
-        os.chdir(about["cwd"])  # Sets may be named by relative paths.
-    data = job.data if sent is None else _unpacked(sent)
-    shelf = None
-    if checkpoints is not None:
-        shelf = Shelf(f"{checkpoints.rstrip('/')}/{job.config.key}")
-    elif (mark := job.folder.parent / _MARK).is_file() and mark.read_text(encoding="utf-8") == about["mark"]:
-        shelf = Shelf(str(job.folder))
-    with tempfile.TemporaryDirectory(prefix="same-run-") as scratch:
-        folder = Path(scratch, "runs", job.config.key)
-        _write(folder, known)
-        if job.after and beside:
-            _write(folder.parent / job.after, beside)
-        if shelf is not None:
-            shelf.take(folder)
-        due = time.monotonic() + _SHELVE_SECONDS
-
-        def report(step: int, steps: int, news: dict[str, Any]) -> None:
-            nonlocal due
-            if shelf is not None and (start := time.monotonic()) > due:
-                shelf.put(folder)
-                now = time.monotonic()
-                due = now + max(_SHELVE_SECONDS, (now - start) / _SHELVE_SHARE)
-
-        try:
-            execute(replace(job, folder=folder, data=data), report, lambda: False)
-        except InputError as error:
-            return _read(folder), f"{type(error).__name__}: {error}"
-        except KeyboardInterrupt:  # It is cancelled.
-            if shelf is not None:
-                shelf.put(folder)
-            raise
-        if shelf is not None:
-            shelf.put(folder)
-        files = _read(folder)
-        if "result.json" in files:  # What it takes to go on is no longer needed.
-            files = {name: content for name, content in files.items() if "checkpoint" not in name}
-        return files, ""

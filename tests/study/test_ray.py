@@ -172,10 +172,7 @@ def cluster():
         nodes = []
         try:
             for more in ([*head, "--temp-dir", folder], ["--address", address]):
-                with Path(folder, f"node{len(nodes)}.log").open("wb") as file:
-                    nodes.append(subprocess.Popen([*common, *more], env=environment, stdout=file, stderr=file))
-                _wait(lambda: _answers(address), 120)
-                time.sleep(3)
+                nodes.append(_start([*common, *more], environment, Path(folder, "node.log")))
             yield address, environment, nodes
         finally:
             for node in reversed(nodes):
@@ -185,6 +182,18 @@ def cluster():
                     node.wait(60)
                 except subprocess.TimeoutExpired:
                     node.kill()
+
+
+def _start(command, environment, log):
+    """A node that has started; on a busy machine it may give up after 30 seconds, and is asked again."""
+    for _ in range(4):
+        with log.open("wb") as file:
+            node = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
+        while node.poll() is None:
+            if "Ray runtime started" in log.read_text():
+                return node
+            time.sleep(0.2)
+    raise AssertionError(f"Ray does not start: {log.read_text()[-500:]}")
 
 
 def _own_address():
@@ -197,18 +206,10 @@ def _own_address():
             return "127.0.0.1"
 
 
-def _answers(address):
-    host, port = address.split(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=1).close()
-        return True
-    except OSError:
-        return False
-
-
-def _wait(condition, seconds):
+def _wait(condition, seconds, process):
     end = time.monotonic() + seconds
     while not (found := condition()):
+        assert process.poll() is None, "it has ended"
         assert time.monotonic() < end, "it takes too long"
         time.sleep(0.1)
     return found
@@ -242,13 +243,15 @@ def test_a_study_survives_the_loss_of_a_worker_a_node_and_the_driver(cluster, tm
     with (tmp_path / "err").open("w+") as err:
         process = subprocess.Popen(command, env=environment, stderr=err, stdout=subprocess.DEVNULL)
         try:
-            _wait(lambda: len(_busy_workers()) == 2 and list((tmp_path / "ray").glob("runs/*/checkpoint*")), 900)
+            _wait(
+                lambda: len(_busy_workers()) == 2 and list((tmp_path / "ray").glob("runs/*/checkpoint*")), 900, process
+            )
             os.kill(_busy_workers()[0], signal.SIGKILL)
             times.append(("worker killed", time.monotonic()))
-            _wait(lambda: done() >= 2, 900)
+            _wait(lambda: done() >= 2, 900, process)
             nodes[1].terminate()
             times.append(("node stopped", time.monotonic()))
-            _wait(lambda: done() >= 4, 900)
+            _wait(lambda: done() >= 4, 900, process)
         finally:
             process.kill()
             process.wait()

@@ -138,7 +138,7 @@ def connect(address: str | None) -> Any:
         # Ray would print what happens to its workers to standard output, where results belong; we say it ourselves.
         ray._private.worker._worker_logs_enabled = False
         ray.init(**how)
-    except (ray.exceptions.RayError, OSError, RuntimeError, ValueError, AssertionError) as error:
+    except Exception as error:  # Ray's own are often no more than that.
         what = f"--address: {address}" if address else "--engine: ray"
         raise InputError(f"{what}: {_line(error)}; every machine, this one too, joins with `ray start`") from None
     return ray

@@ -55,16 +55,11 @@ class SAME:
 
     def losses(self, model: nn.Module, episode: Any) -> dict[str, Tensor]:
         """The outer losses of an episode, by task."""
-        known = closed_losses(
-            model,
-            episode,
-            adapt_encoder=self.adapt_encoder,
-            lr=inner_rates(model) or self.inner_lr,
-            steps=self.inner_steps,
-            first_order=self.first_order,
-        )
-        if known is not None:
-            return known
+        if self.adapt_encoder:
+            lr = inner_rates(model) or self.inner_lr
+            known = closed_losses(model, episode, lr=lr, steps=self.inner_steps, first_order=self.first_order)
+            if known is not None:
+                return known
         return outer_losses(model, self._prepared(model, episode), self._adapt(model, self.first_order))
 
     def evaluate(self, model: nn.Module, episode: Any) -> dict[str, tuple[float, float]]:

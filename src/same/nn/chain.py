@@ -61,26 +61,24 @@ class Chain:
             x = op.forward(p, x, own)
         return x, kept
 
-    def gradient(
-        self, p: Params, kept: list[Kept], *, need_x: bool, g: Tensor | None = None
-    ) -> tuple[Gradients, Tensor | None]:
-        """∇L, with respect to parameters and, if it is needed, the input; `g` is for a chain without a loss."""
+    def gradient(self, p: Params, kept: list[Kept]) -> Gradients:
+        """∇L, with respect to the parameters."""
         found: Gradients = {}
-        back: Any = g
+        g: Any = None
         for i in reversed(range(len(self.ops))):
-            back = self.ops[i].backward(p, back, kept[i], found, i > 0 or need_x)
-        return found, back
+            g = self.ops[i].backward(p, g, kept[i], found, i > 0)
+        return found
 
-    def curved(self, p: Params, v: Params, kept: list[Kept], *, need_x: bool) -> tuple[Gradients, Tensor | None]:
-        """∇(v · ∇ₚL), with respect to parameters and, if it is needed, the input; after `gradient`."""
+    def curved(self, p: Params, v: Params, kept: list[Kept]) -> Gradients:
+        """∇(v · ∇L), the Hessian times v; after `gradient`."""
         dx: Tensor | None = None
         for op, own in zip(self.ops, kept, strict=True):
             dx = op.tangent(p, v, dx, own)
         found: Gradients = {}
         dg: Any = None
         for i in reversed(range(len(self.ops))):
-            dg = self.ops[i].turned(p, v, dg, kept[i], found, i > 0 or need_x)
-        return found, dg
+            dg = self.ops[i].turned(p, v, dg, kept[i], found, i > 0)
+        return found
 
 
 class Convolution:

@@ -13,7 +13,7 @@ from same.probes import Row
 from same.study import Plan, Study
 from same.study.results import PLAN
 from same.study.run import describe, expected_seconds, same_settings, todo
-from same.study.tune import Tuning
+from same.study.search import Tuning
 from same.study.tuning_report import heading, savings
 
 

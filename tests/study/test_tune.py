@@ -24,9 +24,9 @@ from same.study.engine import execute
 from same.study.plan import Plan
 from same.study.run import remember
 from same.study.samplers import SAMPLERS, ax_search, choose_sampler, random_search
+from same.study.search import Question, Trial, Tuning
 from same.study.space import DEFAULT, NOT_SEARCHED, Parameter, Space, make_space, read_space
 from same.study.stopping import MedianRule, scores_so_far
-from same.study.tune import Question, Trial, Tuning
 from same.study.tuned import config_name, read_tuned, write_best
 from same.study.tuning_report import importances, savings, write_tuning_report
 from test_cli import COMMAND

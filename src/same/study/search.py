@@ -16,13 +16,14 @@ from same.errors import InputError
 from same.study.results import ERRORS, RUNS
 from same.study.space import Space, Values, make_space
 from same.study.stopping import History, MedianRule, scores_so_far
+from same.training import is_over
 
 QUESTION, PROPOSED = "tune.json", "trials.json"
 ROUND = 4
 """How many trials are proposed at once."""
 
-Curves = dict[int, History]
-"""The histories of a trial that is done, by split."""
+Curves = dict[int, tuple[str, History]]
+"""How the runs of a trial stand, and their histories, by split."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,15 @@ class Tuning:
 
 
 def make_rules(question: Question, curves: Sequence[Curves]) -> dict[int, MedianRule]:
-    """The rule for each split, from the trials that were done before."""
+    """The rule for each split, from the trials before."""
     if not question.stop_early:
         return {split: MedianRule() for split in question.splits}
-    return {split: MedianRule.from_done([c[split] for c in curves if split in c]) for split in question.splits}
+    of = {
+        (split, state): [c[split][1] for c in curves if c[split][0] == state]
+        for split in question.splits
+        for state in ("done", "stopped")
+    }
+    return {split: MedianRule.from_trials(of[split, "done"], of[split, "stopped"]) for split in question.splits}
 
 
 def run_state(config: Config, folder: Path, rule: MedianRule) -> tuple[str, History, str]:
@@ -151,7 +157,8 @@ def run_state(config: Config, folder: Path, rule: MedianRule) -> tuple[str, Hist
     history = [json.loads(line) for line in lines.splitlines()]
     if error.is_file():
         return "failed", history, str(json.loads(error.read_text(encoding="utf-8"))["error"]).splitlines()[0]
-    if (cut := rule.cut(history)) is not None:
+    # The last validation of a run that has come to its end is too late to give it up.
+    if (cut := rule.cut(history[:-1] if history and is_over(history, config) else history)) is not None:
         return "stopped", cut, ""
     return "done" if (place / "result.json").is_file() else "open", history, ""
 
@@ -164,7 +171,7 @@ def judge(
     rules: dict[int, MedianRule],
     before: Sequence[Curves],
 ) -> tuple[Trial, Curves]:
-    """What came of a trial, and the histories of those of its runs that are done."""
+    """What came of a trial, and its runs."""
     found = {s: run_state(question.config(values, s), folder, rules[s]) for s in question.splits}
     states = [state for state, _, _ in found.values()]
     state = next((state for state in ("failed", "open", "stopped") if state in states), "done")
@@ -175,12 +182,12 @@ def judge(
         seconds = _cpu_seconds(folder / RUNS / question.config(values, split).key)
         epochs, cpu = epochs + taken, cpu + seconds
         if own == "stopped":
-            usual = median(curves[split][-1]["epoch"] for curves in before if split in curves)
+            usual = median(c[split][1][-1]["epoch"] for c in before if c[split][0] == "done")
             saved += max(usual - taken, 0)
             cpu_saved += max(usual - taken, 0) * seconds / max(taken, 1)
     error = next((error for _, _, error in found.values() if error), "")
     trial = Trial(number, values, state, score, int(epochs), saved, cpu, cpu_saved, error)
-    return trial, {split: history for split, (own, history, _) in found.items() if own == "done" == state}
+    return trial, {split: (own, history) for split, (own, history, _) in found.items()}
 
 
 def _cpu_seconds(run: Path) -> float:

@@ -215,7 +215,7 @@ def tune(
     settle()
     from same.graphs import load
     from same.show import print_tuning
-    from same.study.tune import Question
+    from same.study.search import Question
     from same.study.tune import tune as search
     from same.study.tuned import BEST, config_name, write_best
     from same.study.tuning_report import summary, write_tuning_report
@@ -283,7 +283,7 @@ def report(
     """
     from same.study.report import write_report
     from same.study.results import Study
-    from same.study.tune import QUESTION, Tuning
+    from same.study.search import QUESTION, Tuning
     from same.study.tuning_report import write_tuning_report
 
     search = (folder / QUESTION).is_file()

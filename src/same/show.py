@@ -6,14 +6,14 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from same.probes import Row
 from same.study import Plan, Study
 from same.study.results import PLAN
 from same.study.run import describe, expected_seconds, same_settings, todo
-from same.study.tune import Tuning
+from same.study.search import Tuning
 from same.study.tuning_report import heading, savings
 
 
@@ -82,7 +82,8 @@ def print_tuning(tuning: Tuning, shown: int = 4) -> None:
     trials = [trial for trial in tuning.done if trial != tuning.default][:shown]
     trials = [*([tuning.default] if tuning.default else []), *trials]
     heads = (f"{trial.number}{' (default)' if trial == tuning.default else ''}" for trial in trials)
-    table = Table("trial", *heads, title=Text(heading(tuning)), title_justify="left")
+    first = Column("trial", no_wrap=True)
+    table = Table(first, *heads, title=Text(heading(tuning)), title_justify="left")
     scores = (t.state if t.score is None else _number("score", t.score) for t in trials)
     table.add_row("score", *scores, end_section=True)
     for name in tuning.question.space.names:

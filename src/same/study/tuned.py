@@ -11,7 +11,7 @@ from same.files import atomic
 from same.study.space import NOT_SEARCHED
 
 if TYPE_CHECKING:
-    from same.study.tune import Tuning
+    from same.study.search import Tuning
 
 BEST = "best.toml"
 """The best configuration, in the folder of a search."""

@@ -23,7 +23,7 @@ test-slow: $(VENV)/installed-dev
 bench: $(VENV)/installed-bench
 	$(BIN)/same bench
 
-# Into site/; open site/index.html.
+# Into site/, to be opened from the disk; searching it takes a server: python3 -m http.server -d site
 docs: $(VENV)/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow format clean
+.PHONY: demo test test-slow bench format clean
 
 demo: $(VENV)/installed
 	$(BIN)/same demo
@@ -18,6 +18,10 @@ test: $(VENV)/installed-dev
 
 test-slow: $(VENV)/installed-dev
 	$(BIN)/pytest -q -m slow
+
+# Needs the four sets: SAME_DATA names their folder, or `same data fetch` gets them.
+bench: $(VENV)/installed-bench
+	$(BIN)/same bench
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
@@ -35,4 +39,8 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --editable ".[dev]"
+	touch $@ $(VENV)/installed
+
+$(VENV)/installed-bench: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --editable ".[bench]"
 	touch $@ $(VENV)/installed

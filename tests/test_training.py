@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 from torch import nn
 
 from same.config import Config
-from same.episodes import fixed, whole_episode
+from same.episodes import EpisodeSampler, fixed, whole_episode
 from same.errors import InputError
 from same.methods import SAME
-from same.runs import prepare, run
+from same.runs import make_method, prepare, run
 from same.training import CHECKPOINT, DivergedError, GivenUpTraining, InterruptedTraining, train
 
 SMALL = Config(width=16, max_epochs=6, validate_every=2, batch_size=60, degree=3)
@@ -55,7 +55,7 @@ def test_it_stops_after_patience_and_keeps_the_best():
     method = Descent(script=[5, 4, 3, 2, 9, 9, 9, 9, 9, 1])
     seen = []
     model = Parabola()
-    config = Config(validate_every=1, patience=4, outer_lr=0.1)
+    config = Config(validate_every=1, patience=4, outer_lr=0.1, average=0)
     state = train(model, method, Steps(), ["v"], config, report=lambda *news: seen.append((news, model.w.item())))
     assert state.best_record["epoch"] == 3
     assert state.history[-1]["epoch"] == 7
@@ -302,3 +302,27 @@ def test_what_a_run_leaves(tmp_path):
     assert [record["epoch"] for record in history] == [0, 2, 4, 6]
     assert min(history, key=lambda record: record["objective"]) == result["best"]
     assert set(result["best"]["tasks"]) == {"gc", "nc", "lp"}
+
+
+def test_the_running_mean_of_the_weights_is_validated_and_kept(tmp_path):
+    """θ̄ ← d θ̄ + (1 − d) θ, written out over the parameters that a run without it goes through."""
+    config = SMALL.model_copy(update={"average": 0.9, "max_epochs": 3, "validate_every": 1})
+    seen = []
+    setting = prepare(config)
+    method, build, build_fixed = make_method(config)
+    sampler = EpisodeSampler(setting.store, setting.split.train, setting.tasks, config.batch_size, build)
+    validation = fixed(build_fixed, setting.store, setting.tasks, setting.split.validation)
+    mean = {name: p.detach().clone() for name, p in setting.model.named_parameters()}
+
+    def report(step, steps, news):
+        if "losses" in news:
+            decay = min(0.9, step / (step + 9))
+            for name, p in setting.model.named_parameters():
+                mean[name] = decay * mean[name] + (1 - decay) * p.detach()
+        else:
+            seen.append((news["objective"], {name: value.clone() for name, value in mean.items()}))
+
+    train(setting.model, method, sampler, validation, config, report=report)
+    best = min(seen, key=lambda pair: pair[0])[1]
+    for name, p in setting.model.named_parameters():
+        torch.testing.assert_close(p.detach(), best[name], rtol=1e-4, atol=1e-6)

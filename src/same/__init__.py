@@ -12,13 +12,16 @@ from same.errors import InputError
 
 if TYPE_CHECKING:
     from same import graphs
-    from same.graphs import GraphStore, from_pyg, load, to_pyg
+    from same.estimator import SAME
+    from same.graphs import GraphStore, from_networkx, from_pyg, load, to_pyg
 
 __version__ = "0.1.0"
-__all__ = ["GraphStore", "InputError", "__version__", "from_pyg", "graphs", "load", "to_pyg"]
+__all__ = ["SAME", "GraphStore", "InputError", "__version__", "from_networkx", "from_pyg", "graphs", "load", "to_pyg"]
 
 # torch takes seconds to import, so nothing is imported before it is used.
-_HOMES = {"GraphStore": "same.graphs", "from_pyg": "same.graphs", "load": "same.graphs", "to_pyg": "same.graphs"}
+_HOMES = {"SAME": "same.estimator"} | dict.fromkeys(
+    ("GraphStore", "from_networkx", "from_pyg", "load", "to_pyg"), "same.graphs"
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,7 @@ import typer
 from same import __version__
 from same.config import METHODS, make_config, parse_setting, read_config
 from same.errors import InputError
+from same.machine import settle
 
 if TYPE_CHECKING:
     from same.study import Study
@@ -211,7 +212,7 @@ def tune(
         raise InputError("tune needs a DATASET and --out DIR; `same tune --space` prints what is searched")
     if engine != "local":
         raise InputError(f"--engine: {engine!r} is not one of local")
-    _one_thread()
+    settle()
     from same.graphs import load
     from same.show import print_tuning
     from same.study.search import Question
@@ -310,6 +311,9 @@ def train(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     threads: Annotated[int, typer.Option(min=1, help="More than one seldom pays for graphs of this size.")] = 1,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Log losses and scores for TensorBoard in the run's folder.")
+    ] = False,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -322,17 +326,18 @@ def train(
     flags = {"dataset": dataset, "method": method, "tasks": tasks, "split": split, "seed": seed}
     config = make_config(values | {name: value for name, value in flags.items() if value is not None})
 
-    _one_thread(threads)
-    from same.progress import Progress
+    settle(threads)
+    from same.progress import Progress, TensorBoard
     from same.runs import RESULT, run
     from same.training import InterruptedTraining
 
     folder = out or Path("runs") / config.key
+    board = TensorBoard(folder / ".tensorboard") if tensorboard else None
     known = (folder / RESULT).is_file()
     log = logging.getLogger("same")
     log.info("%s: %s", folder, json.dumps(config.model_dump(mode="json", exclude_defaults=True)))
     try:
-        with _stop_signals() as stop, Progress(quiet=_is_quiet()) as progress:
+        with _stop_signals() as stop, Progress(quiet=_is_quiet(), board=board) as progress:
             result = run(config, folder, data=data, device=device, report=progress, stop=stop)
     except InterruptedTraining:
         log.warning("stopped and saved; the same command goes on from here")
@@ -352,6 +357,56 @@ def train(
     for task, row in best["tasks"].items():
         moves = (f"{what} {result['untrained'][task][what]:.4f} → {row[what]:.4f}" for what in ("loss", "score"))
         typer.echo(f"{task}: validation {', '.join(moves)}")
+
+
+@app.command("config")
+def show_config(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="TOML or JSON; defaults without one.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Print all keys, with what they mean, as TOML.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a configuration file, and say what it changes; or show all there is to configure.
+
+    Example: same config --show > my.toml
+    """
+    from same.config import as_toml
+
+    found = make_config({} if file is None else read_config(file), "configuration" if file is None else str(file))
+    if as_json:
+        typer.echo(json.dumps(found.model_dump(mode="json"), indent=1))
+    elif show or file is None:
+        typer.echo(as_toml(found), nl=False)
+    else:
+        changed = found.model_dump(mode="json", exclude_defaults=True)
+        typer.echo(f"{file}: sound; beside the defaults: {json.dumps(changed) if changed else 'nothing'}")
+
+
+@app.command()
+def bench(
+    data: DataOption = None,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the table as JSON.")] = Path("bench.json"),
+    only: Annotated[
+        str | None, typer.Option(help="Of steps, probe, loading, processes, growth, workers; all by default.")
+    ] = None,
+) -> None:
+    """How fast training, probing and loading are beside plain PyG, scikit-learn and the machine; ten minutes.
+
+    Example: same bench --data ~/sets --only steps
+    """
+    import subprocess
+
+    from same.graphs.sources import KNOWN, find
+
+    script = Path(__file__).parents[2] / "benchmarks" / "bench.py"
+    if not script.is_file():
+        raise InputError("bench: the benchmarks are part of the source, not of the installed package; clone it")
+    places = {name: find(name, data) for name in KNOWN}
+    missing = [name for name, place in places.items() if place is None]
+    if missing:
+        raise InputError(f"bench: needs {', '.join(missing)}; name their folder with --data, or `same data fetch` them")
+    folder = next(place.parent for place in places.values() if place is not None)
+    wanted = [] if only is None else ["--only", only]
+    raise typer.Exit(subprocess.run([sys.executable, script, folder, "--json", out, *wanted], check=False).returncode)
 
 
 RunArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a finished run.")]
@@ -377,7 +432,7 @@ def evaluate(
 
     Example: same evaluate runs/first --protocol paper --pair symmetric
     """
-    _one_thread()
+    settle()
     from same.probes.evaluate import as_dict, evaluate_run
     from same.runs import open_run
     from same.show import print_rows
@@ -411,20 +466,11 @@ def embed(
 
     Example: same embed runs/first ENZYMES --out enzymes.npz
     """
-    _one_thread()
+    settle()
     from same.embedding import embed_set
 
     nodes = embed_set(folder, dataset, out, data=data, kind=kind)
     typer.echo(f"{out}: embeddings of {nodes:,} nodes")
-
-
-def _one_thread(threads: int = 1) -> None:
-    """Graphs of this size lose time to threads. BLAS libraries read this when they are first imported."""
-    for library in ("OMP", "OPENBLAS", "MKL"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", str(threads))
-    import torch
-
-    torch.set_num_threads(threads)
 
 
 @contextmanager

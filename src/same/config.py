@@ -73,11 +73,17 @@ class Config(BaseModel):
     weighting: str = Field("fixed", description="fixed, uncertainty, gradnorm, or an aggregator of TorchJD")
     weights: dict[str, NotNegative] = Field({}, description="λ by task; 1 for those not named")
     clip: NotNegative = Field(10.0, description="greatest norm of the outer gradient; 0 for any")
+    average: float = Field(
+        0.98,
+        ge=0,
+        lt=1,
+        description="decay of the running mean of the weights that is validated and kept; 0: none",
+    )
     batch_size: Positive = Field(48, description="graphs an episode")
     max_epochs: Positive | None = Field(None, description="passes over the training graphs; none: the paper's caps")
     validate_every: Positive = Field(5, description="epochs between validations")
     validation_episodes: Positive = Field(2, description="fixed episodes a validation uses")
-    patience: Positive = Field(100, description="epochs without a better validation before stopping")
+    patience: Positive = Field(50, description="epochs without a better validation before stopping")
     stop_on: Literal["loss", "score"] = Field("loss", description="sum over tasks that early stopping watches")
 
     @field_validator("tasks", mode="before")
@@ -180,3 +186,27 @@ def parse_setting(text: str) -> tuple[str, Any]:
         return name.strip(), json.loads(value)
     except ValueError:
         return name.strip(), value.strip()
+
+
+def as_toml(config: Config) -> str:
+    """The configuration as a TOML file, each key with what it means.
+
+    >>> print(as_toml(Config(width=64))[:70])
+    # name of a set, or folder or zip in TU format
+    dataset = "planted"
+    <BLANKLINE>
+    """
+    parts = []
+    for name, field in Config.model_fields.items():
+        value = config.model_dump(mode="json")[name]
+        choices = getattr(field.annotation, "__args__", ()) if isinstance(field.default, str) else ()
+        about = f"# {field.description}" + (f": {', '.join(choices)}" if choices else "")
+        line = f"# {name} =" if value is None else f"{name} = {_toml(value)}"
+        parts.append(f"{about}\n{line}\n")
+    return "\n".join(parts)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
+    return json.dumps(value)

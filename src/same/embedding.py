@@ -4,13 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 from same.errors import InputError
 from same.files import atomic
-from same.graphs import load
+from same.graphs import GraphStore, load
 from same.runs import open_run
 
-_CHUNK = 512
+CHUNK = 512
+"""How many graphs are encoded at once."""
 
 
 def embed_set(folder: Path, dataset: str, out: Path, *, data: str | Path | None = None, kind: str = "npz") -> int:
@@ -33,15 +35,7 @@ def embed_set(folder: Path, dataset: str, out: Path, *, data: str | Path | None 
         raise InputError(f"format: {kind!r} is not one of npz, parquet")
     run = open_run(folder)
     store = load(dataset, data).with_inputs(run.inputs)
-    embeddings = np.empty((store.num_nodes, run.config.width), np.float32)
-    means = np.empty((store.num_graphs, run.config.width), np.float32)
-    with torch.no_grad():
-        for start in range(0, store.num_graphs, _CHUNK):
-            stop = min(start + _CHUNK, store.num_graphs)
-            batch = store.cut(np.arange(start, stop))
-            h = run.encoder(batch)
-            embeddings[store.node_ptr[start] : store.node_ptr[stop]] = h.numpy()
-            means[start:stop] = batch.mean(h).numpy()
+    embeddings, means = embed_graphs(run.encoder, store)
     node_ptr = np.asarray(store.node_ptr)
     graph = np.repeat(np.arange(store.num_graphs), np.diff(node_ptr))
     with atomic(out) as temporary, temporary.open("wb") as file:
@@ -50,6 +44,26 @@ def embed_set(folder: Path, dataset: str, out: Path, *, data: str | Path | None 
         else:
             _write_parquet(file, graph, np.arange(len(graph)) - node_ptr[graph], embeddings)
     return store.num_nodes
+
+
+def embed_graphs(encoder: nn.Module, store: GraphStore) -> tuple[np.ndarray, np.ndarray]:
+    """[N, w] the embeddings of all nodes, and [G, w] their mean in each graph; a block of graphs at a time.
+
+    >>> from same.graphs import planted
+    >>> from same.nn import Encoder
+    >>> nodes, means = embed_graphs(Encoder(24, width=8), planted(10))
+    >>> nodes.shape[1], means.shape
+    (8, (10, 8))
+    """
+    where = next((p.device for p in encoder.parameters()), torch.device("cpu"))
+    nodes, means = [], []
+    with torch.no_grad():
+        for start in range(0, store.num_graphs, CHUNK):
+            batch = store.cut(np.arange(start, min(start + CHUNK, store.num_graphs))).to(where)
+            h = encoder(batch)
+            nodes.append(h.cpu().numpy())
+            means.append(batch.mean(h).cpu().numpy())
+    return np.concatenate(nodes), np.concatenate(means)
 
 
 def _write_parquet(file: object, graph: np.ndarray, node: np.ndarray, embeddings: np.ndarray) -> None:

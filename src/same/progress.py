@@ -2,11 +2,14 @@
 
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+
+from same.errors import InputError
 
 
 class Progress:
@@ -14,11 +17,12 @@ class Progress:
 
     Args:
         quiet: whether to show nothing.
+        board: is told everything, too.
     """
 
-    def __init__(self, quiet: bool = False) -> None:
+    def __init__(self, quiet: bool = False, board: "TensorBoard | None" = None) -> None:
         console = Console(stderr=True)
-        self.quiet = quiet
+        self.quiet, self.board = quiet, board
         self.live = Live(console=console, refresh_per_second=4) if sys.stderr.isatty() and not quiet else None
         self.losses: dict[str, float] = {}
         self.record: dict[str, Any] = {}
@@ -33,9 +37,13 @@ class Progress:
     def __exit__(self, *error: object) -> None:
         if self.live:
             self.live.stop()
+        if self.board:
+            self.board.writer.close()
 
     def __call__(self, step: int, steps: int, news: dict[str, Any]) -> None:
         """Takes the news of a step or of a validation."""
+        if self.board:
+            self.board(step, steps, news)
         if "losses" in news:
             # Single episodes are noisy: show a running mean.
             for task, loss in news["losses"].items():
@@ -62,3 +70,26 @@ class Progress:
             loss = f"{self.losses[task]:.4f}" if task in self.losses else ""
             table.add_row(task, loss, *(f"{value:.4f}" for value in (*row.values(), *best.values())))
         return table
+
+
+class TensorBoard:
+    """Logs the losses of every step, and losses and scores of every validation, for TensorBoard.
+
+    Args:
+        folder: where its files go.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise InputError("--tensorboard: tensorboard is not installed; `pip install same-gnn[track]`") from None
+        self.writer: Any = SummaryWriter(str(folder))
+
+    def __call__(self, step: int, steps: int, news: dict[str, Any]) -> None:
+        """Takes the news of a step or of a validation."""
+        for task, loss in news.get("losses", {}).items():
+            self.writer.add_scalar(f"loss/{task}", loss, step)
+        for task, row in news.get("tasks", {}).items():
+            for what, value in row.items():
+                self.writer.add_scalar(f"validation {what}/{task}", value, step)

@@ -1,9 +1,10 @@
 """A run: from a configuration to a trained model in a folder."""
 
+import copy
 import json
 import logging
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 
 from same import __version__
 from same.config import FIRST_TASKS, Config, make_config, read_config
@@ -32,11 +34,11 @@ from same.graphs.inputs import DEGREE_WITHOUT_ATTRIBUTES
 from same.graphs.splits import rare_classes
 from same.methods import SAME, Classical, Infomax, Traditional, learn_inner_rates
 from same.methods.infomax import add_infomax, infomax_batch
-from same.nn import Encoder, Model
+from same.nn import Encoder, Model, PyGEncoder
 from same.streams import stream
 from same.tasks import GraphTask, make_tasks
 from same.training import Method, Record, State, train
-from same.weighting import make_weighting
+from same.weighting import Weighting, make_weighting
 
 log = logging.getLogger("same")
 
@@ -54,6 +56,25 @@ class Setting:
     model: Model
 
 
+@dataclass(frozen=True)
+class Own:
+    """Parts of one's own, each in the place of what a configuration names.
+
+    Attributes:
+        encoder: a module, of which a copy is trained, or a function from the number of columns to one. What is not one
+            of `same.nn`'s encoders is called as `module(x, edge_index)`, as PyG's are.
+        tasks: classes, called with the set, or objects; used where the configuration has their names.
+        weighting: of which a copy is trained.
+    """
+
+    encoder: nn.Module | Callable[[int], nn.Module] | None = None
+    tasks: tuple[type[GraphTask] | GraphTask, ...] = ()
+    weighting: Weighting | None = None
+
+
+_NOTHING = Own()
+
+
 def prepare(config: Config, data: str | Path | None = None) -> Setting:
     """The graphs, tasks and untrained model of a configuration.
 
@@ -65,22 +86,43 @@ def prepare(config: Config, data: str | Path | None = None) -> Setting:
         log.info(
             "%s: graph classes with fewer than ten graphs, absent from some splits: %s", store.name, ", ".join(rare)
         )
-    parts = split(store, config.split, config.seed)
+    return arrange(config, store, split(store, config.split, config.seed))
+
+
+def arrange(config: Config, store: GraphStore, parts: Split, own: Own = _NOTHING) -> Setting:
+    """What a configuration amounts to for these graphs: inputs fitted to the training graphs, tasks and a model.
+
+    Args:
+        config: what to do; its set and split are those given.
+        store: the graphs.
+        parts: which of them are for training, validation and testing.
+        own: parts that the configuration does not name.
+    """
     inputs = Inputs.fit(store, parts.train, scaling=config.scaling, degree=config.degree, walk=config.walk)
     store = store.with_inputs(inputs)
-    tasks = make_tasks(config.tasks, store, pair=config.pair)
+    return Setting(store, parts, *assemble(config, store, own))
+
+
+def assemble(config: Config, store: GraphStore, own: Own = _NOTHING) -> tuple[list[GraphTask], Model]:
+    """The tasks of a configuration, and its model at its initialisation, for graphs whose inputs are known."""
+    kinds = {task.name: task for task in own.tasks}
+    tasks = make_tasks([kinds.get(name, name) for name in config.tasks], store, pair=config.pair)
     unknown = set(config.weights) - set(config.tasks)
     if unknown:
         raise InputError(f"weights: {', '.join(sorted(unknown))}: not among the tasks {', '.join(config.tasks)}")
     torch.manual_seed(int(stream(config.seed, "init", config.split).integers(2**63)))
-    encoder = make_encoder(config, store.num_features)
-    heads = {} if config.method == "infomax" else {task.name: task.head(config.width) for task in tasks}
-    model = Model(encoder, heads, make_weighting(config.weighting, config.tasks, config.weights))
+    encoder: Any = make_encoder(config, store.num_features)
+    if own.encoder is not None:
+        encoder = _own_encoder(own.encoder, store)
+    width = encoder.width
+    heads = {} if config.method == "infomax" else {task.name: task.head(width) for task in tasks}
+    weighting = copy.deepcopy(own.weighting) or make_weighting(config.weighting, config.tasks, config.weights)
+    model = Model(encoder, heads, weighting)
     if config.method == "infomax":
-        add_infomax(model, config.width)
+        add_infomax(model, width)
     if config.learn_inner_lr:
         learn_inner_rates(model, config.inner_lr)
-    return Setting(store, parts, tasks, model)
+    return tasks, model
 
 
 def make_encoder(config: Config, columns: int) -> Encoder:
@@ -97,6 +139,27 @@ def make_encoder(config: Config, columns: int) -> Encoder:
     )
 
 
+def _own_encoder(given: Any, store: GraphStore) -> nn.Module:
+    """An encoder from a module of one's own; how wide its rows are is seen from one graph."""
+    module = copy.deepcopy(given) if isinstance(given, nn.Module) else given(store.num_features)
+    if not isinstance(module, nn.Module):
+        raise InputError(f"encoder: gave {type(module).__name__}, expected a torch module")
+    batch, ours = store.cut([0]), isinstance(module, Encoder | PyGEncoder)
+    module.eval()
+    try:
+        with torch.no_grad():
+            h = module(batch) if ours else module(batch.x, batch.edge_index)
+        width = h.shape[1]
+    except (RuntimeError, TypeError, ValueError, AttributeError, IndexError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"encoder: fails on graphs whose nodes show {store.num_features} columns: {reason}") from error
+    module.train()
+    encoder = module if ours else PyGEncoder(module, width)
+    if h.shape != (batch.num_nodes, encoder.width):
+        raise InputError(f"encoder: gave {tuple(h.shape)}, expected a row for each of {batch.num_nodes} nodes")
+    return encoder
+
+
 def make_method(config: Config) -> tuple[Method, Build, Build]:
     """The method of a configuration, what it learns from, and what it is validated on."""
     inner = (config.inner_lr, config.inner_steps, config.first_order)
@@ -107,6 +170,30 @@ def make_method(config: Config) -> tuple[Method, Build, Build]:
     if config.method == "infomax":
         return Infomax(), infomax_batch, infomax_batch
     return Classical(), concurrent_batch, concurrent_batch
+
+
+def lessons(config: Config, setting: Setting) -> tuple[Method, EpisodeSampler, list[Any]]:
+    """The method of a configuration, the episodes it learns from, and those it is validated on."""
+    store, parts, tasks = setting.store, setting.split, setting.tasks
+    method, build, build_fixed = make_method(config)
+    sampler = EpisodeSampler(store, parts.train, tasks, config.batch_size, build, config.seed, config.split)
+    validation = fixed(
+        build_fixed,
+        store,
+        tasks,
+        parts.validation,
+        count=config.validation_episodes,
+        seed=config.seed,
+        split=config.split,
+    )
+    for task in tasks:
+        if config.method != "infomax" and not any(count_targets(episode).get(task.name) for episode in validation):
+            raise InputError(
+                f"{store.name}: the validation graphs of split {config.split} have no examples of {task.name}"
+            )
+    if config.method == "finetuned":
+        make_tasks(FIRST_TASKS, store)
+    return method, sampler, validation
 
 
 def run(
@@ -143,31 +230,15 @@ def run(
                 f"{folder / RESULT}: is damaged ({error}); delete it, and the run is finished again"
             ) from None
     setting = prepare(config, data)
-    store, parts, tasks = setting.store, setting.split, setting.tasks
     where = find_device(device)
-    method, build, build_fixed = make_method(config)
-    sampler = EpisodeSampler(store, parts.train, tasks, config.batch_size, build, config.seed, config.split)
-    validation = fixed(
-        build_fixed,
-        store,
-        tasks,
-        parts.validation,
-        count=config.validation_episodes,
-        seed=config.seed,
-        split=config.split,
-    )
-    for task in tasks:
-        if config.method != "infomax" and not any(count_targets(episode).get(task.name) for episode in validation):
-            raise InputError(
-                f"{store.name}: the validation graphs of split {config.split} have no examples of {task.name}"
-            )
-    if config.method == "finetuned":
-        make_tasks(FIRST_TASKS, store)
+    method, sampler, validation = lessons(config, setting)
     # Only now: a mistake in the configuration leaves nothing behind.
     with atomic(folder / CONFIG) as temporary:
         temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
     if config.method == "finetuned":
-        _start_from(setting.model, _first_run(config, folder), data=data, device=device, report=report, stop=stop)
+        first, beside = _first_run(config, folder)
+        run(first, beside, data=data, device=device, report=report, stop=stop)
+        start_from(setting.model, load_file(beside / MODEL))
     setting.model.to(where)
     state = train(
         setting.model,
@@ -181,7 +252,7 @@ def run(
         give_up=give_up,
     )
     with atomic(folder / MODEL) as temporary:
-        save_file(setting.model.state_dict() | _inputs_state(setting.store.inputs), temporary)
+        save_file(setting.model.state_dict() | inputs_state(setting.store.inputs), temporary)
     result = _result(config, state, sampler.steps)
     with atomic(folder / RESULT) as temporary:
         temporary.write_text(json.dumps(result, indent=1), encoding="utf-8")
@@ -190,25 +261,34 @@ def run(
 
 def _first_run(config: Config, folder: Path) -> tuple[Config, Path]:
     """The run that fine-tuning starts from: the one beside this run if it is done, otherwise one within this run."""
-    first = config.model_copy(update={"method": "classical", "tasks": FIRST_TASKS})
+    first = first_config(config)
     beside = folder.parent / first.key
     return first, beside if (beside / RESULT).is_file() else folder / "first"
 
 
-def _start_from(model: Model, first: tuple[Config, Path], **how: Any) -> None:
-    """Puts a model where the run of another configuration ended, done now if it has not been."""
-    config, folder = first
-    run(config, folder, **how)
-    there = load_file(folder / MODEL)
+def first_config(config: Config) -> Config:
+    """What fine-tuning starts from: classical training on three tasks."""
+    return config.model_copy(update={"method": "classical", "tasks": FIRST_TASKS})
+
+
+def start_from(model: Model, there: Mapping[str, Tensor]) -> None:
+    """Puts a model where another training ended."""
     # What a weighting has learned of three tasks says nothing of one or two.
     own = {name: there.get(name, value) for name, value in model.state_dict().items() if name.startswith(_LEARNED)}
     model.load_state_dict(model.state_dict() | own)
 
 
-def _inputs_state(inputs: Inputs | None) -> dict[str, torch.Tensor]:
+def inputs_state(inputs: Inputs | None) -> dict[str, Tensor]:
     """What the inputs were fitted to, so that a model can be used where its training graphs are not."""
     assert inputs is not None
     return {f"inputs.{name}": torch.from_numpy(getattr(inputs, name)) for name in ("mean", "scale")}
+
+
+def inputs_from(config: Config, state: Mapping[str, Tensor]) -> Inputs:
+    """The inputs of a configuration that were fitted before, from what `inputs_state` kept of them."""
+    mean, scale = (state[f"inputs.{name}"].numpy() for name in ("mean", "scale"))
+    degree = config.degree if len(mean) else config.degree or DEGREE_WITHOUT_ATTRIBUTES
+    return Inputs(config.scaling, degree, config.walk, mean, scale)
 
 
 @dataclass(frozen=True)
@@ -226,17 +306,13 @@ def open_run(folder: Path) -> TrainedRun:
     if not (folder / CONFIG).is_file():
         raise InputError(f"{folder}: holds no run (no {CONFIG})")
     if not (folder / RESULT).is_file():
+        if "format" in read_config(folder / CONFIG):
+            raise InputError(f"{folder}: holds a model of SAME.save, not a run; open it in Python with SAME.load")
         raise InputError(f"{folder}: the run is not finished; `same train` with the same --out goes on with it")
     config = make_config(read_config(folder / CONFIG), str(folder / CONFIG))
     try:
         state = load_file(folder / MODEL)
-        inputs = Inputs(
-            config.scaling,
-            config.degree if len(state["inputs.mean"]) else config.degree or DEGREE_WITHOUT_ATTRIBUTES,
-            config.walk,
-            state["inputs.mean"].numpy(),
-            state["inputs.scale"].numpy(),
-        )
+        inputs = inputs_from(config, state)
         encoder = make_encoder(config, inputs.num_features)
         own = {name.removeprefix("encoder."): value for name, value in state.items() if name.startswith("encoder.")}
         encoder.load_state_dict(own)

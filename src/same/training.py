@@ -3,7 +3,8 @@
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -72,6 +73,7 @@ class State:
     Attributes:
         step: how many steps were taken.
         history: what each validation found.
+        average: a running mean of the parameters, if one is kept: steadier than where the last episodes led.
         best: the model's state at the best validation.
         best_record: what that validation found.
         seconds: how long it took so far.
@@ -80,6 +82,7 @@ class State:
 
     step: int = 0
     history: list[Record] = field(default_factory=list)
+    average: dict[str, Tensor] = field(default_factory=dict)
     best: dict[str, Tensor] = field(default_factory=dict)
     best_record: Record | None = None
     seconds: float = 0.0
@@ -101,8 +104,9 @@ def train(
 ) -> State:
     """Trains a model in place until validation has not improved for a while, and leaves it in its best state.
 
-    UPDATE is Adam on Σ λ(t) L(t). An interrupted training goes on from its checkpoint and ends with the same bits as
-    one that was left alone.
+    UPDATE is Adam on Σ λ(t) L(t). What is validated and kept is the running mean of the parameters (Polyak & Juditsky,
+    1992), θ̄ ← d θ̄ + (1 − d) θ with d = `config.average` once there are enough steps. An interrupted training goes on
+    from its checkpoint and ends with the same bits as one that was left alone.
 
     Args:
         model: what is trained.
@@ -112,7 +116,7 @@ def train(
         config: rates, patience and so on.
         folder: where the checkpoint and the history are kept; nowhere by default.
         report: is told the step, the most steps there may be, and the news (`losses`, or a validation's record).
-        stop: asked after every step whether to save and raise `InterruptedTraining`.
+        stop: asked after every step, and once before, whether to save and raise `InterruptedTraining`.
         checkpoint_seconds: the most time between checkpoints; there is one at every validation in any case.
         give_up: asked with the history after every validation but the last whether to raise `GivenUpTraining`.
     """
@@ -120,6 +124,8 @@ def train(
     state = State()
     if folder is not None and (folder / CHECKPOINT).is_file():
         state = _restore(folder, model, optimiser)
+    elif config.average:
+        state.average = {name: p.detach().clone() for name, p in model.named_parameters()}
     steps, clock = config.epochs * sampler.steps, _Clock(state)
 
     def save() -> None:
@@ -127,6 +133,7 @@ def train(
         if folder is not None:
             _save(folder, model, optimiser, state)
 
+    stop()  # Whoever is asked knows that from now on there is something to save, at the end of a step.
     if not state.history:
         _validate(model, method, validation, config, state, epoch=0)
         report(0, steps, state.history[-1])
@@ -140,6 +147,7 @@ def train(
         torch.manual_seed(int(stream(config.seed, "dropout", config.split, state.step).integers(2**63)))
         losses = _step(model, method, _on(model, sampler.draw(epoch, step)), optimiser, config, state.step)
         state.step += 1
+        _follow(model, state, config.average)
         report(state.step, steps, {"losses": losses})
         if state.step % (config.validate_every * sampler.steps) == 0 or state.step == steps:
             _validate(model, method, validation, config, state, epoch=epoch + 1)
@@ -168,9 +176,11 @@ def _step(
             raise DivergedError(step, f"the loss of {task}")
     optimiser.zero_grad()
     weighting.backward(losses, model)
-    norm = nn.utils.clip_grad_norm_(model.parameters(), config.clip or math.inf)
+    norm = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
     if not math.isfinite(norm.item()):
         raise DivergedError(step, "the gradient")
+    if norm > (config.clip or math.inf):
+        nn.utils.clip_grads_with_norm_(model.parameters(), config.clip, norm)
     optimiser.step()
     return values
 
@@ -180,7 +190,9 @@ def _validate(
 ) -> None:
     """Adds the mean losses and scores over some episodes to the history, and keeps the model if it is the best."""
     model.eval()
-    found = [method.evaluate(model, _on(model, episode)) for episode in episodes]
+    with _averaged(model, state):
+        found = [method.evaluate(model, _on(model, episode)) for episode in episodes]
+        here = {name: value.detach().clone() for name, value in model.state_dict().items()}
     tasks = {}
     for task in found[0]:
         loss, score = (sum(values) / len(found) for values in zip(*(row[task] for row in found), strict=True))
@@ -194,8 +206,30 @@ def _validate(
     record = {"step": state.step, "epoch": epoch, "objective": objective, "tasks": tasks}
     state.history.append(record)
     if state.best_record is None or objective < state.best_record["objective"]:
-        state.best_record = record
-        state.best = {name: value.detach().clone() for name, value in model.state_dict().items()}
+        state.best_record, state.best = record, here
+
+
+def _follow(model: nn.Module, state: State, decay: float) -> None:
+    """Brings the running mean of the parameters up to date; at the start it forgets faster."""
+    if state.average:
+        decay = min(decay, state.step / (state.step + 9))
+        torch._foreach_lerp_(list(state.average.values()), [p.detach() for p in model.parameters()], 1 - decay)
+
+
+@contextmanager
+def _averaged(model: nn.Module, state: State) -> Iterator[None]:
+    """The model with the running mean in the place of its parameters."""
+
+    def swap() -> None:
+        for name, p in model.named_parameters():
+            if name in state.average:
+                p.data, state.average[name] = state.average[name], p.data
+
+    swap()
+    try:
+        yield
+    finally:
+        swap()
 
 
 def _on(model: nn.Module, episode: Any) -> Any:
@@ -237,6 +271,7 @@ class _Clock:
 def _save(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
     """Writes the checkpoint, which holds everything, and the history, which repeats a part of it for people."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    tensors |= {f"average.{name}": value for name, value in state.average.items()}
     tensors |= {f"best.{name}": value for name, value in state.best.items()}
     for number, slots in optimiser.state_dict()["state"].items():
         tensors |= {f"adam.{number}.{slot}": value for slot, value in slots.items()}
@@ -254,7 +289,7 @@ def _restore(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -
         with safetensors.safe_open(path, framework="pt") as file:
             plain = json.loads(file.metadata()["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "adam": {}}
+        groups: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "best": {}, "adam": {}}
         for name, value in tensors.items():
             group, _, rest = name.partition(".")
             groups[group][rest] = value
@@ -264,6 +299,7 @@ def _restore(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -
             number, _, slot = name.partition(".")
             slots.setdefault(int(number), {})[slot] = value
         optimiser.load_state_dict({**optimiser.state_dict(), "state": slots})
-        return State(best=groups["best"], **plain)
+        average = {name: groups["average"][name] for name, _ in model.named_parameters() if name in groups["average"]}
+        return State(average=average, best=groups["best"], **plain)
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{path}: is damaged ({error}); delete it to start the run again") from error

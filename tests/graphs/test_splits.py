@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from same.errors import InputError
-from same.graphs import load, split
+from same.graphs import hold_out, load, split
 from same.graphs.splits import PARTS, rare_classes
 from same.graphs.store import GraphStore
 
@@ -56,6 +56,29 @@ def test_without_classes_graphs_are_dealt_all_the_same():
     store = GraphStore.build("r", x=np.zeros((40, 1)), sizes=np.ones(40), edge_index=np.empty((2, 0)), graph_y=y)
     s = split(store, 9)
     assert (len(s.train), len(s.validation), len(s.test)) == (28, 4, 8)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    counts=st.lists(st.integers(1, 40), min_size=1, max_size=4).filter(lambda counts: sum(counts) > 3),
+    share=st.floats(0.01, 0.5),
+    seed=st.integers(0, 5),
+)
+def test_a_share_is_held_back_of_every_class(counts, share, seed):
+    store = labelled(counts)
+    s = hold_out(store, share, seed)
+    assert sorted([*s.train, *s.validation]) == list(range(len(store)))
+    held = max(2, round(share * len(store)))
+    assert len(s.validation) == held
+    of_class = np.bincount(store.graph_y[s.validation], minlength=len(counts))
+    assert (np.abs(of_class - held * np.array(counts) / len(store)) <= 1).all()
+
+
+def test_a_share_that_leaves_nothing():
+    with pytest.raises(InputError, match="has 2 graphs; 2 held back for validation leave none"):
+        hold_out(labelled([2]), 0.1)
+    with pytest.raises(InputError, match="between 0 and 1, not at 1"):
+        hold_out(labelled([20]), 1)
 
 
 def test_refusals_and_rare_classes():

@@ -189,3 +189,28 @@ def test_to_double():
     assert batch.x.dtype == torch.float64
     assert batch.adjacency.dtype == torch.float64
     assert batch.edges.dtype == torch.int64
+
+
+@settings(max_examples=30, deadline=None)
+@given(store=stores, data=st.data())
+def test_chosen_graphs_are_a_store_of_their_own_and_join_again(store, data):
+    store = store.with_inputs(Inputs.fit(store, np.arange(len(store)), degree=3))
+    ids = data.draw(st.lists(st.integers(0, len(store) - 1), min_size=1, max_size=8))
+    chosen, expected = store[ids], store.cut(ids)
+    for name in ("x", "edges", "node_ptr", "edge_ptr", "graph_y", "node_y"):
+        assert torch.equal(getattr(chosen.cut(np.arange(len(ids))), name), getattr(expected, name)), name
+    assert same_store(GraphStore.join([store[i] for i in ids]), chosen)
+
+
+def test_graphs_are_chosen_as_from_a_list():
+    store = random_store(0, [3, 4, 5, 6])
+    assert len(list(store)) == 4
+    assert store[-1].num_nodes == 6
+    assert np.diff(store[1:3].node_ptr).tolist() == [4, 5]
+    assert np.diff(store[np.array([True, False, False, True])].node_ptr).tolist() == [3, 6]
+    with pytest.raises(IndexError):
+        store[4]
+    with pytest.raises(InputError, match="no graphs were chosen"):
+        store[[False] * 4]
+    with pytest.raises(InputError, match="do not have the same columns"):
+        GraphStore.join([store, random_store(0, [3], columns=2)])

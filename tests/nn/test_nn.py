@@ -40,8 +40,8 @@ def test_our_gcn_layer_is_pygs(batch, columns, width):
 @pytest.mark.parametrize("kind", ["gcn", "gin", "gat", "sage", "cheb"])
 def test_encoders_by_name(batch, kind):
     torch.manual_seed(0)
-    h = Encoder(3, kind=kind, layers=2, width=5).double()(batch)
-    assert h.shape == (20, 5)
+    h = Encoder(3, kind=kind, layers=2, width=32).double()(batch)
+    assert h.shape == (20, 32)
     torch.testing.assert_close(h.norm(dim=1), torch.ones(20, dtype=torch.float64), atol=1e-4, rtol=0)
 
 

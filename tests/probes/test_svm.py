@@ -7,6 +7,7 @@ from sklearn.svm import LinearSVC
 
 from same.config import Config
 from same.errors import InputError
+from same.probes import svm
 from same.probes.svm import LinearSVM, objective
 from same.runs import prepare
 
@@ -80,3 +81,14 @@ def test_on_real_nodes(real_sets):
         train, test = (setting.store.cut(ids) for ids in (setting.split.train, setting.split.test))
         x, x_test = (setting.model.encoder(batch).numpy() for batch in (train, test))
     assert_as_good_as_sklearn(x, train.node_y.numpy(), x_test)
+
+
+def test_blocks_that_are_not_kept_change_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(500, 4)).astype(np.float32), rng.integers(3, size=500)
+    whole = LinearSVM().fit(x, y).coef_
+    monkeypatch.setattr(svm, "_BLOCK", 64)
+    kept = LinearSVM().fit(x, y).coef_
+    monkeypatch.setattr(svm, "_KEPT_BYTES", 0)
+    np.testing.assert_array_equal(LinearSVM().fit(x, y).coef_, kept)
+    np.testing.assert_allclose(kept, whole, rtol=1e-8, atol=1e-10)

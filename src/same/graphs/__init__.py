@@ -11,11 +11,26 @@
 
 from same.graphs.batch import GraphBatch
 from same.graphs.inputs import Inputs
+from same.graphs.nx import from_networkx
 from same.graphs.planted import planted
 from same.graphs.pyg import from_pyg, to_pyg
-from same.graphs.sources import load
-from same.graphs.splits import Split, split
+from same.graphs.sources import as_store, load
+from same.graphs.splits import Split, hold_out, split
 from same.graphs.store import GraphStore
 from same.graphs.tu import read_tu
 
-__all__ = ["GraphBatch", "GraphStore", "Inputs", "Split", "from_pyg", "load", "planted", "read_tu", "split", "to_pyg"]
+__all__ = [
+    "GraphBatch",
+    "GraphStore",
+    "Inputs",
+    "Split",
+    "as_store",
+    "from_networkx",
+    "from_pyg",
+    "hold_out",
+    "load",
+    "planted",
+    "read_tu",
+    "split",
+    "to_pyg",
+]

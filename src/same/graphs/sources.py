@@ -11,16 +11,19 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from same.errors import InputError
 from same.files import atomic
+from same.graphs.nx import from_networkx
 from same.graphs.planted import planted
+from same.graphs.pyg import from_pyg
 from same.graphs.store import GraphStore
 from same.graphs.tu import read_tu
 
@@ -101,6 +104,41 @@ def load(source: str | Path, data: str | Path | None = None) -> GraphStore:
     for note in store.notes:
         log.info("%s: %s", store.name, note)
     return store
+
+
+def as_store(graphs: Any) -> GraphStore:
+    """Graphs in any form that is known, as a store.
+
+    Args:
+        graphs: a `GraphStore` or a list of them, a PyG dataset or list of `Data`, networkx graphs, or the name or path
+            of a set.
+
+    >>> as_store("planted")
+    GraphStore('planted', graphs=300, nodes=7102, edges=14656, attributes=24)
+    """
+    if isinstance(graphs, GraphStore):
+        return graphs
+    if isinstance(graphs, str | Path):
+        return load(graphs)
+    if _is(graphs, "torch_geometric.data", "Dataset"):
+        return from_pyg(graphs)
+    alone = _is(graphs, "torch_geometric.data", "Data") or _is(graphs, "networkx", "Graph")
+    items = [graphs] if alone else list(graphs) if isinstance(graphs, Iterable) else []
+    if items and all(isinstance(item, GraphStore) for item in items):
+        return GraphStore.join(items)
+    if items and all(_is(item, "torch_geometric.data", "Data") for item in items):
+        return from_pyg(items)
+    if items and all(_is(item, "networkx", "Graph") for item in items):
+        return from_networkx(items)
+    kinds = ", ".join(sorted({type(item).__name__ for item in items})) or "nothing"
+    found = f"{type(graphs).__name__} of {kinds}" if isinstance(graphs, Iterable) else type(graphs).__name__
+    raise InputError(f"graphs: {found}: give PyG data, networkx graphs, a GraphStore, or the name or path of a set")
+
+
+def _is(thing: Any, module: str, kind: str) -> bool:
+    """Whether a thing is of a library's class. Whoever has one has imported the library, so we need not."""
+    known = getattr(sys.modules.get(module), kind, None)
+    return known is not None and isinstance(thing, known)
 
 
 def is_path(source: str) -> bool:

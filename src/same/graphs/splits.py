@@ -32,16 +32,46 @@ def parts(store: GraphStore, seed: int = 0) -> Array:
     """
     if store.num_graphs < PARTS:
         raise InputError(f"{store.name}: has {store.num_graphs} graphs; ten splits need at least {PARTS}")
-    classes = store.graph_y if store.graph_classes is not None else None
-    strata = np.zeros(store.num_graphs, np.int64) if classes is None else np.asarray(classes)
-    # The raw bits are what numpy promises to keep; shuffles built on them are not.
-    bits = stream(seed, "splits").bit_generator.random_raw(store.num_graphs)
-    shuffled = np.lexsort((np.arange(store.num_graphs), bits, strata))
+    shuffled, strata = _shuffled(store, seed)
     part, dealt = np.empty(store.num_graphs, np.int64), 0
     for members in np.split(shuffled, np.flatnonzero(np.diff(strata[shuffled])) + 1):
         part[members] = (_ORDER[np.arange(len(members)) % PARTS] + dealt) % PARTS
         dealt += len(members)
     return part
+
+
+def hold_out(store: GraphStore, share: float, seed: int = 0) -> Split:
+    """A split into training and validation graphs alone, stratified by graph class.
+
+    Args:
+        store: the set.
+        share: of the graphs that are held back, in (0, 1); at least two are.
+        seed: of the draw.
+
+    >>> from same.graphs.planted import planted
+    >>> s = hold_out(planted(), 0.2)
+    >>> len(s.train), len(s.validation), len(s.test)
+    (240, 60, 0)
+    """
+    if not 0 < share < 1:
+        raise InputError(f"validation: a share of the graphs lies between 0 and 1, not at {share}")
+    count, n = max(2, round(share * store.num_graphs)), store.num_graphs
+    if count >= n:
+        raise InputError(f"{store.name}: has {n} graphs; {count} held back for validation leave none to learn from")
+    # Graphs of a class lie side by side: equal steps take an equal share of each.
+    held = np.zeros(n, bool)
+    held[_shuffled(store, seed)[0][((np.arange(count) + 0.5) * n / count).astype(np.int64)]] = True
+    return Split(np.flatnonzero(~held), np.flatnonzero(held), np.empty(0, np.int64))
+
+
+def _shuffled(store: GraphStore, seed: int) -> tuple[Array, Array]:
+    """[G] the graphs in a random order within their classes, one class after the other; and [G] their classes."""
+    classes = store.graph_y if store.graph_classes is not None else None
+    strata = np.zeros(store.num_graphs, np.int64) if classes is None else np.asarray(classes)
+    # The raw bits are what numpy promises to keep; shuffles built on them are not.
+    bits = stream(seed, "splits").bit_generator.random_raw(store.num_graphs)
+    shuffled = np.lexsort((np.arange(store.num_graphs), bits, strata))
+    return shuffled, strata
 
 
 def split(store: GraphStore, k: int, seed: int = 0) -> Split:

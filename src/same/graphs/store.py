@@ -115,6 +115,55 @@ class GraphStore:
     def __len__(self) -> int:
         return self.num_graphs
 
+    def __getitem__(self, which: Any) -> "GraphStore":
+        """Some graphs as a store of their own: by place, by a slice, by an array of places or of yes and no.
+
+        >>> from same.graphs import planted
+        >>> planted(10)[2:5].num_graphs
+        3
+        """
+        ids = np.atleast_1d(np.arange(self.num_graphs)[which])
+        if not len(ids):
+            raise InputError(f"{self.name}: no graphs were chosen")
+        sizes, counts = np.diff(self.node_ptr)[ids], np.diff(self.edge_ptr)[ids]
+        nodes = ranges(self.node_ptr[ids], sizes)
+        chosen = replace(
+            self,
+            x=self.x[nodes],
+            node_ptr=pointers(sizes),
+            edges=self.edges[:, ranges(self.edge_ptr[ids], counts)],
+            edge_ptr=pointers(counts),
+            graph_y=None if self.graph_y is None else self.graph_y[ids],
+            node_y=None if self.node_y is None else self.node_y[nodes],
+            inputs=None,
+        )
+        return chosen if self.inputs is None else chosen.with_inputs(self.inputs)
+
+    @staticmethod
+    def join(stores: "Sequence[GraphStore]") -> "GraphStore":
+        """Many stores of the same columns and classes as one, without inputs.
+
+        >>> from same.graphs import planted
+        >>> GraphStore.join([planted(10), planted(20)]).num_graphs
+        30
+        """
+        first = stores[0]
+        alike = {(s.x.shape[1], s.graph_classes, s.node_classes, s.graph_y is None, s.node_y is None) for s in stores}
+        if len(alike) > 1:
+            raise InputError(f"{first.name}: the sets to join do not have the same columns, labels and classes")
+        return replace(
+            first,
+            x=np.concatenate([s.x for s in stores]),
+            node_ptr=pointers(np.concatenate([np.diff(s.node_ptr) for s in stores])),
+            edges=np.concatenate([s.edges for s in stores], axis=1),
+            edge_ptr=pointers(np.concatenate([np.diff(s.edge_ptr) for s in stores])),
+            graph_y=None
+            if first.graph_y is None
+            else np.concatenate([s.graph_y for s in stores if s.graph_y is not None]),
+            node_y=None if first.node_y is None else np.concatenate([s.node_y for s in stores if s.node_y is not None]),
+            inputs=None,
+        )
+
     @property
     def num_graphs(self) -> int:
         """How many graphs."""

@@ -19,7 +19,7 @@ def pair_features(h: Tensor, pairs: "Tensor | None", pair: Pair) -> Tensor:
     tensor([[2., 3.]])
     """
     pairs = _checked(pairs, pair)
-    u, v = _ends(h, pairs)
+    u, v = ends(h, pairs)
     return torch.cat([u, v] if pair == "concat" else [(u - v).abs(), u * v], dim=1)
 
 
@@ -59,16 +59,17 @@ class _Symmetric(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, weight: Tensor, pairs: Tensor) -> Tensor:
-        u, v = _ends(h, pairs)
+        u, v = ends(h, pairs)
         scores = (u * v) @ weight[1]
         u.sub_(v)
-        ctx.sign, ctx.pairs = u.sign(), pairs
-        ctx.save_for_backward(h, weight)
+        if any(ctx.needs_input_grad):
+            ctx.sign, ctx.by_node = u.sign(), ByNode(pairs, len(h))
+            ctx.save_for_backward(h, weight)
         return scores.addmv_(u.abs_(), weight[0])
 
     @staticmethod
     def backward(ctx: Any, e: Tensor) -> tuple[Tensor, Tensor, None]:
-        return *_Gradient.apply(e, *ctx.saved_tensors, ctx.sign, ctx.pairs), None
+        return *_Gradient.apply(e, *ctx.saved_tensors, ctx.sign, ctx.by_node), None
 
 
 class _Gradient(torch.autograd.Function):
@@ -77,10 +78,11 @@ class _Gradient(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, e: Tensor, h: Tensor, weight: Tensor, sign: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
-        by_node = _ByNode(pairs, len(h))
+    def forward(
+        ctx: Any, e: Tensor, h: Tensor, weight: Tensor, sign: Tensor, by_node: "ByNode"
+    ) -> tuple[Tensor, Tensor]:
         m, n = by_node.of_pairs(e) @ sign, by_node.of_nodes(e) @ h
-        ctx.sign, ctx.pairs, ctx.by_node = sign, pairs, by_node
+        ctx.sign, ctx.by_node = sign, by_node
         ctx.save_for_backward(e, h, weight, m, n)
         by_h = (m * weight[0]).addcmul_(n, weight[1])
         return by_h, torch.stack([(h * m).sum(0), (h * n).sum(0).div_(2)])
@@ -91,17 +93,17 @@ class _Gradient(torch.autograd.Function):
         """Of φ = p · ∂h + q · ∂[a, b]; the derivative by e is that of the scores along (p, q)."""
         e, h, weight, m, n = ctx.saved_tensors
         (a, b), (qa, qb) = weight, q
-        u, v = _ends((p * a).addcmul_(h, qa), ctx.pairs)
+        u, v = ends((p * a).addcmul_(h, qa), ctx.by_node.pairs)
         by_e = u.sub_(v).mul_(ctx.sign).sum(1) + ctx.by_node.products((p * b).addcmul_(h, qb, value=0.5), h)
         by_h = (ctx.by_node.of_nodes(e) @ p).mul_(b).addcmul_(m, qa).addcmul_(n, qb)
         return by_e, by_h, torch.stack([(p * m).sum(0), (p * n).sum(0)]), None, None
 
 
-class _ByNode:
+class ByNode:
     """Pairs sorted by node, each once for either end: the rows of sparse matrices."""
 
     def __init__(self, pairs: Tensor, nodes: int) -> None:
-        ends = pairs.reshape(-1)
+        self.pairs, ends = pairs, pairs.reshape(-1)
         self.order, self.shape = ends.argsort(), (nodes, pairs.shape[1])
         self.pair = self.order % pairs.shape[1]
         self.other = pairs.flip(0).reshape(-1)[self.order]
@@ -126,5 +128,6 @@ class _ByNode:
         return torch.sparse_csr_tensor(self.start, columns, values, shape, check_invariants=False)
 
 
-def _ends(h: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
+def ends(h: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of both ends of pairs [2, p]."""
     return h.index_select(0, pairs[0]), h.index_select(0, pairs[1])

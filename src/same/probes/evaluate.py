@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from same.config import Config
-from same.episodes import embed
+from same.episodes import embed, moved
 from same.errors import InputError
-from same.methods.adapt import outputs
+from same.methods.adapt import Params, outputs
 from same.nn import Model
 from same.nn.pairs import Pair
 from same.probes.metrics import MAIN, scores
 from same.probes.network import NetworkProbe
-from same.probes.protocols import Protocol, probe_examples
+from same.probes.protocols import Protocol, part_examples, probe_examples
 from same.probes.svm import LinearSVM
 from same.runs import Setting, make_method, open_run, prepare
 from same.streams import stream
@@ -146,18 +146,12 @@ class Probing:
 
     def own(self, model: Model) -> list[Row]:
         """Scores of a trained model's own heads on its tasks, after adapting to the training graphs if it adapts."""
-        method = make_method(self.config)[0]
-        setting, config = self.setting, self.config
-        # Whatever is probed, a model adapts to what it was trained for.
-        known = probe_examples(setting.store, setting.split, setting.tasks, seed=config.seed, k=config.split)
-        batch = [(task, known[task.name]["train"]) for task in setting.tasks]
-        model.eval()
+        heads = adapted_heads(self.config, self.setting, model)
         rows = []
-        for task in [task for task in self.tasks if task.name in model.heads]:
-            adapted = method.adapted(model, batch, task)
+        for task in [task for task in self.tasks if task.name in heads]:
             test = self.sets[task.name]["test"]
             with torch.no_grad():
-                output = outputs(model, adapted, task, test)
+                output = outputs(model, heads[task.name], task, test)
             told = (output.argmax(dim=1) if task.kind == "classes" else output).numpy()
             rows.append(Row(self.config.method, "own", task.name, self._scores(task, test.y.numpy(), told)))
         return rows
@@ -187,6 +181,22 @@ class Probing:
             found = {c: scores(task.kind, y["validation"], told(fitted(c), "validation")) for c in GRID}
             c = max(found, key=lambda c: found[c][MAIN[task.kind]])
         return told(fitted(c), "test")
+
+
+def adapted_heads(config: Config, setting: Setting, model: Model) -> dict[str, Params]:
+    """θ′ with which a trained model tells each of its tasks: adapted to the training graphs if its method adapts.
+
+    Args:
+        config: of the training.
+        setting: has the training graphs and the tasks; whatever is probed, a model adapts to what it was trained for.
+        model: the trained model, which is left in its evaluation mode.
+    """
+    method, parts = make_method(config)[0], setting.split
+    batch = part_examples(setting.store, parts.train, setting.tasks, "train", seed=config.seed, k=config.split)
+    batch = moved(batch, next(model.parameters()).device)
+    model.eval()
+    adapted = {task.name: method.adapted(model, batch, task) for task, _ in batch if task.name in model.heads}
+    return {task: {name: value.detach() for name, value in own.items()} for task, own in adapted.items()}
 
 
 def evaluate_run(

@@ -37,13 +37,31 @@ def probe_examples(
     if protocol not in get_args(Protocol):
         raise InputError(f"protocol: {protocol!r} is not one of {', '.join(get_args(Protocol))}")
     found: dict[str, dict[str, Examples]] = {task.name: {} for task in tasks}
-    for number, part in enumerate(PARTS):
-        batch = store.cut(getattr(split, part))
-        for task in tasks:
-            # A stream for each task: what one task draws does not depend on which others are probed.
-            rng = stream(seed, "probes", k, number)
-            released = protocol == "released" and task.kind == "links"
-            found[task.name][part] = released_links(batch) if released else task.examples(batch, rng)
+    for part in PARTS:
+        for task, examples in part_examples(
+            store, getattr(split, part), tasks, part, seed=seed, k=k, protocol=protocol
+        ):
+            found[task.name][part] = examples
+    return found
+
+
+def part_examples(
+    store: GraphStore,
+    ids: np.ndarray,
+    tasks: list[GraphTask],
+    part: str,
+    *,
+    seed: int,
+    k: int,
+    protocol: Protocol = "paper",
+) -> list[tuple[GraphTask, Examples]]:
+    """What probes see of each task in one part of a split: `train`, `validation` or `test`, which has these ids."""
+    batch, found = store.cut(ids), []
+    for task in tasks:
+        # A stream for each task: what one task draws does not depend on which others are probed.
+        rng = stream(seed, "probes", k, PARTS.index(part))
+        released = protocol == "released" and task.kind == "links"
+        found.append((task, released_links(batch) if released else task.examples(batch, rng)))
     return found
 
 

@@ -123,10 +123,10 @@ def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
 
 def _work(line: Connection, parent: int) -> None:
     """A worker: does the jobs it is sent until it is told to stop."""
-    from same.cli import _one_thread
+    from same.machine import settle
     from same.training import InterruptedTraining
 
-    _one_thread()
+    settle()
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The driver decides.

@@ -25,22 +25,28 @@ TASKS: dict[str, type[GraphTask]] = {
 }
 
 
-def make_tasks(names: Sequence[str], store: GraphStore, *, pair: Pair = "symmetric") -> list[GraphTask]:
-    """The tasks of these names for a set.
+def make_tasks(
+    kinds: Sequence[str | type[GraphTask] | GraphTask], store: GraphStore, *, pair: Pair = "symmetric"
+) -> list[GraphTask]:
+    """The tasks of these names, or of one's own, for a set.
 
     Args:
-        names: keys of `TASKS`, each once.
+        kinds: keys of `TASKS`, classes of tasks or tasks, each once.
         store: the set; it must have what the tasks need.
         pair: what link prediction's head sees of two nodes.
     """
-    tasks = []
-    for name in names:
-        if name not in TASKS:
-            raise InputError(f"tasks: {name!r} is not one of {', '.join(TASKS)}")
-        kind = TASKS[name]
+    tasks: list[GraphTask] = []
+    for given in kinds:
+        if isinstance(given, str) and given not in TASKS:
+            raise InputError(f"tasks: {given!r} is not one of {', '.join(TASKS)}")
+        kind = TASKS[given] if isinstance(given, str) else given
         if missing := kind.missing(store):
-            raise InputError(f"tasks: {name} needs {missing}, and {store.name} has none")
-        tasks.append(LinkPrediction(store, pair) if kind is LinkPrediction else kind(store))  # type: ignore[call-arg]
+            raise InputError(f"tasks: {kind.name} needs {missing}, and {store.name} has none")
+        if isinstance(kind, GraphTask):
+            tasks.append(kind)
+        else:
+            tasks.append(LinkPrediction(store, pair) if kind is LinkPrediction else kind(store))  # type: ignore[call-arg]
+    names = [task.name for task in tasks]
     if not names or len(set(names)) < len(names):
         raise InputError(f"tasks: {','.join(names) or 'none'}: name one or more, each once")
     return tasks

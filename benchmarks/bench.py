@@ -1,0 +1,381 @@
+"""How fast the package is beside its rivals: `make bench`, or `same bench`.
+
+Every row is a ratio measured in one run, contenders taking turns, on one thread. CPU time; wall time is in the JSON.
+"""
+
+import argparse
+import gc
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plain
+import torch
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch_geometric.io import read_tu_data
+
+import same
+from same.config import Config
+from same.episodes import EpisodeSampler, multi_task_episode
+from same.graphs import GraphStore, planted
+from same.graphs.pyg import to_pyg
+from same.graphs.sources import KNOWN
+from same.machine import settle
+from same.methods import SAME
+from same.nn import Encoder, Model
+from same.probes.protocols import probe_examples
+from same.probes.svm import LinearSVM
+from same.runs import make_method, prepare
+from same.tasks import make_tasks
+
+BATCH = 16
+
+
+@dataclass
+class Row:
+    """A line of the table.
+
+    Attributes:
+        what: is measured.
+        value: the ratio, or the number, that the bar is about.
+        spread: its quartiles over the turns.
+        bar: what it should reach, as `>= 4` or `<= 0.08`.
+        detail: what was measured, in milliseconds of CPU unless it says otherwise.
+    """
+
+    what: str
+    value: float
+    spread: tuple[float, float]
+    bar: str
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def met(self) -> bool:
+        """Whether the bar is reached."""
+        sign, bar = self.bar.split()
+        return self.value >= float(bar) if sign == ">=" else self.value <= float(bar)
+
+
+Times = dict[str, list[tuple[float, float]]]
+
+
+def take_turns(contenders: dict[str, Callable[[int], object]], turns: int, warm: int = 3) -> Times:
+    """(CPU, wall) milliseconds of every contender at every turn; a contender is given the turn's number.
+
+    What is timed comes right after the same thing untimed, so that nobody pays for what the one before left in the
+    caches.
+    """
+    times: Times = {name: [] for name in contenders}
+    gc.collect()
+    gc.freeze()
+    for turn in range(-warm, turns):
+        for name, call in contenders.items():
+            call(turn % turns)
+            wall, cpu = time.perf_counter(), time.process_time()
+            call(turn % turns)
+            spent = (1000 * (time.process_time() - cpu), 1000 * (time.perf_counter() - wall))
+            if turn >= 0:
+                times[name].append(spent)
+    return times
+
+
+def ratio(what: str, times: Times, above: str, below: str, bar: str) -> Row:
+    """The ratio of two contenders' CPU times, turn by turn: its median and quartiles."""
+    cpu = {name: np.array(spent)[:, 0] for name, spent in times.items()}
+    low, middle, high = np.quantile(cpu[above] / cpu[below], (0.25, 0.5, 0.75))
+    detail = {name: round(float(np.median(values)), 3) for name, values in cpu.items()}
+    detail["wall"] = {name: round(float(np.median(np.array(spent)[:, 1])), 3) for name, spent in times.items()}
+    return Row(what, float(middle), (float(low), float(high)), bar, detail)
+
+
+class Products(TorchDispatchMode):
+    """Notes the shapes of the dense matrix products that are computed."""
+
+    numbers = torch.randn(2**22)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: list[tuple[torch.Size, torch.Size]] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """See torch."""
+        if function.__name__.split(".")[0] in ("mm", "addmm"):
+            a, b = args[-2:]
+            if a.layout == b.layout == torch.strided:
+                self.shapes.append((a.shape, b.shape))
+        return function(*args, **(kwargs or {}))
+
+    def again(self) -> None:
+        """Computes products of these shapes, and nothing else."""
+        for (n, m), (_, k) in self.shapes:
+            torch.mm(self.numbers[: n * m].view(n, m), self.numbers[: m * k].view(m, k))
+
+
+def one_step(model: Any, optimiser: torch.optim.Optimizer, losses: Callable[[], Any]) -> None:
+    """UPDATE, as `same.training` does it."""
+    found = losses()
+    optimiser.zero_grad()
+    if isinstance(found, dict):
+        model.weighting.backward(found, model)
+    else:
+        found.backward()
+    torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
+    optimiser.step()
+
+
+def steps(data: Path, turns: int) -> Iterator[Row]:
+    """Meta-steps and classical epochs on ENZYMES, and how much of a step is building the episode."""
+    for name, bars in (("esame", (">= 4", ">= 0.55")), ("isame", (">= 2.2", ">= 0.5"))):
+        config = Config(dataset="ENZYMES", method=name, batch_size=BATCH)
+        setting = prepare(config, data)
+        method, build, _ = make_method(config)
+        sampler = EpisodeSampler(setting.store, setting.split.train, setting.tasks, BATCH, build)
+        optimiser = torch.optim.Adam(setting.model.parameters(), lr=config.outer_lr, fused=True)
+        graphs = to_pyg(setting.store)
+        net = plain.Net(setting.store.num_features, config.width, 6, 3)
+        rival = torch.optim.Adam(net.parameters(), lr=config.outer_lr, fused=True)
+        whole, recorded = name == "isame", {}
+
+        def draw(turn: int, sampler: EpisodeSampler = sampler) -> Any:
+            return sampler.draw(*divmod(turn, sampler.steps))
+
+        def ours(turn: int, s=setting, o=optimiser, m=method, draw=draw) -> None:
+            one_step(s.model, o, lambda: m.losses(s.model, draw(turn)))
+
+        def theirs(turn: int, loss=plain.outer_loss, s=sampler, g=graphs, n=net, o=rival, w=whole, **how: bool) -> None:
+            epoch, step = divmod(turn, s.steps)
+            s.draw(epoch, step)
+            batch = [g[i] for i in s._epoch[1][step]]
+            one_step(n, o, lambda: loss(n, plain.episode(batch), adapt_encoder=w, **how))
+
+        contenders: dict[str, Callable[[int], object]] = {"ours": ours, "episode": draw, "plain": theirs}
+        if not whole:
+            contenders["plain, encoding once"] = lambda turn, f=theirs: f(turn, once=True)
+        try:
+            import torchopt  # noqa: F401
+
+            contenders["torchopt"] = lambda turn, f=theirs: f(turn, plain.outer_loss_torchopt)
+        except ImportError:
+            print("TorchOpt is not installed (extra `bench`): left out", file=sys.stderr)
+        for turn in range(turns):
+            with Products() as recorded[turn]:
+                setting.model.weighting.backward(method.losses(setting.model, draw(turn)), setting.model)
+            setting.model.zero_grad()
+        contenders["machine"] = lambda turn, r=recorded: r[turn].again()
+        times = take_turns(contenders, turns)
+        yield ratio(f"{name} step, beside plain PyG", times, "plain", "ours", bars[0])
+        if not whole:
+            yield ratio(
+                f"{name} step, beside plain PyG that encodes once", times, "plain, encoding once", "ours", ">= 1"
+            )
+        if "torchopt" in times:
+            yield ratio(f"{name} step, beside PyG with TorchOpt", times, "torchopt", "ours", ">= 1")
+        yield ratio(f"{name} step, speed of its products alone", times, "machine", "ours", bars[1])
+        if name == "esame":
+            yield ratio("building the episode, share of an esame step", times, "episode", "ours", "<= 0.08")
+
+    config = Config(dataset="ENZYMES", method="classical", batch_size=BATCH)
+    setting = prepare(config, data)
+    method, build, _ = make_method(config)
+    sampler = EpisodeSampler(setting.store, setting.split.train, setting.tasks, BATCH, build)
+    optimiser = torch.optim.Adam(setting.model.parameters(), lr=config.outer_lr, fused=True)
+    graphs = [to_pyg(setting.store)[i] for i in setting.split.train]
+    net = plain.Net(setting.store.num_features, config.width, 6, 3)
+    rival = torch.optim.Adam(net.parameters(), lr=config.outer_lr, fused=True)
+
+    def epoch(turn: int) -> None:
+        for step in range(sampler.steps):
+            one_step(
+                setting.model,
+                optimiser,
+                lambda step=step: method.losses(setting.model, sampler.draw(turn, step)),
+            )
+
+    def their_epoch(turn: int) -> None:
+        order = random.sample(graphs, len(graphs))
+        for step in range(sampler.steps):
+            batch = order[step * BATCH : (step + 1) * BATCH]
+            one_step(net, rival, lambda batch=batch: plain.classical_loss(net, batch))
+
+    times = take_turns({"ours": epoch, "plain": their_epoch}, max(3, turns // 10), warm=0)
+    yield ratio("classical epoch, three tasks, beside plain PyG", times, "plain", "ours", ">= 2")
+
+
+def probe(data: Path, turns: int) -> Iterator[Row]:
+    """The linear probe beside scikit-learn's LinearSVC, on the node embeddings of ENZYMES."""
+    config = Config(dataset="ENZYMES")
+    setting = prepare(config, data)
+    examples = probe_examples(setting.store, setting.split, make_tasks(["nc"], setting.store), seed=0, k=0)
+    examples = examples["nc"]["train"]
+    with torch.no_grad():
+        x, y = setting.model.encoder(examples.inputs).numpy(), examples.y.numpy()
+
+    def sklearn(turn: int) -> None:
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            LinearSVC().fit(x, y)
+
+    times = take_turns({"ours": lambda turn: LinearSVM().fit(x, y), "LinearSVC": sklearn}, turns, warm=0)
+    yield ratio("linear probe, ENZYMES nodes, beside LinearSVC", times, "LinearSVC", "ours", ">= 10")
+
+
+def loading(data: Path, turns: int) -> Iterator[Row]:
+    """First and cached loading of the four TU sets beside PyG's reader."""
+    for name in KNOWN:
+        with tempfile.TemporaryDirectory() as scratch:
+            raw = Path(scratch, name)
+            raw.mkdir()
+            with zipfile.ZipFile(data / f"{name}.zip") as archive:
+                for member in archive.infolist():
+                    (raw / Path(member.filename).name).write_bytes(archive.read(member))
+
+            def first(turn: int, name: str = name, scratch: str = scratch) -> None:
+                os.environ["SAME_CACHE"] = str(Path(scratch, f"cache{time.monotonic_ns()}"))
+                same.load(name, data)
+
+            times = take_turns(
+                {
+                    "first": first,
+                    "cached": lambda turn, name=name: same.load(name, data),
+                    "PyG": lambda turn, raw=raw, name=name: read_tu_data(str(raw), name),
+                },
+                turns,
+                warm=0,
+            )
+        yield ratio(f"loading {name}, first time, beside PyG's reader", times, "PyG", "first", ">= 3")
+        cached = [cpu for cpu, _ in times["cached"]]
+        yield Row(f"loading {name}, cached, ms", float(np.median(cached)), (min(cached), max(cached)), "<= 50")
+
+
+def workers(data: Path) -> Iterator[Row]:
+    """Two workers beside one, on a study of eight runs; wall time."""
+    seconds = {}
+    for count in (1, 2):
+        with tempfile.TemporaryDirectory() as scratch:
+            command = [sys.executable, "-c", "from same.cli import main; main()", "--quiet", "study"]
+            command += f"--out {scratch}/study --questions overview --methods esame --datasets ENZYMES".split()
+            command += f"--splits 0-3 --set max_epochs=25 --workers {count} --data {data}".split()
+            start = time.perf_counter()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            seconds[count] = time.perf_counter() - start
+    value = seconds[1] / seconds[2]
+    detail = {f"{count} workers, s": round(s, 1) for count, s in seconds.items()}
+    yield Row("two workers beside one, study of 8 runs (wall time)", value, (value, value), ">= 1.8", detail)
+
+
+def child(arguments: list[str]) -> tuple[Any, str]:
+    """What a process used, and what it printed."""
+    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    printed = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{arguments}: ended with code {process.returncode}")
+    return usage, printed
+
+
+def processes(data: Path) -> Iterator[Row]:
+    """Memory of a training process, and what the help costs."""
+    with tempfile.TemporaryDirectory() as scratch:
+        train = f"train ENZYMES --data {data} --set max_epochs=10 --out {scratch}/run".split()
+        usage, _ = child(["-c", "from same.cli import main; main()", "--quiet", *train])
+    resident = usage.ru_maxrss / 1024
+    yield Row("memory of a training process, ENZYMES, MB", resident, (resident, resident), "<= 700")
+    code = (
+        "import atexit, sys; atexit.register(lambda: print('torch' in sys.modules)); from same.cli import main; main()"
+    )
+    spent = []
+    for _ in range(5):
+        usage, printed = child(["-c", code, "--help"])
+        spent.append(usage.ru_utime + usage.ru_stime)
+    torch_too = printed.splitlines()[-1] == "True"
+    yield Row(
+        "same --help, s of CPU",
+        float(np.median(spent)),
+        (min(spent), max(spent)),
+        "<= 0.4",
+        {"imports torch": torch_too},
+    )
+
+
+def growth(graphs: int, turns: int) -> Iterator[Row]:
+    """An eSAME step from a memory-mapped set of many graphs beside one of a thousand."""
+    chunk = 1_000
+    with tempfile.TemporaryDirectory() as scratch:
+        contenders = {}
+        for count in (chunk, graphs):
+            folder = Path(scratch, str(count))
+            GraphStore.write(folder, (planted(chunk, seed=i) for i in range(count // chunk)))
+            store = GraphStore.open(folder)
+            tasks = make_tasks(["gc", "nc", "lp"], store)
+            sampler = EpisodeSampler(store, np.arange(count), tasks, BATCH, multi_task_episode)
+            torch.manual_seed(0)
+            model = Model(Encoder(store.num_features), {task.name: task.head(256) for task in tasks})
+            optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+            method = SAME(adapt_encoder=False)
+
+            def step(turn: int, sampler=sampler, model=model, optimiser=optimiser, method=method) -> None:
+                one_step(model, optimiser, lambda: method.losses(model, sampler.draw(0, turn)))
+
+            contenders[f"{count:,}"] = step
+        times = take_turns(contenders, min(turns, 60))
+    small, large = contenders
+    yield ratio(f"esame step, {large} graphs beside {small}", times, large, small, "<= 1.2")
+
+
+def main() -> None:
+    """Measures, prints the table, writes JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path, help="where ENZYMES.zip and the other sets lie")
+    parser.add_argument("--json", type=Path, help="write the table here, too")
+    parser.add_argument("--only", help="of steps, probe, loading, workers, processes, growth; all by default")
+    parser.add_argument("--turns", type=int, default=60, help="how often each contender of a row runs")
+    parser.add_argument("--graphs", type=int, default=1_000_000, help="of the large set of `growth`")
+    options = parser.parse_args()
+    settle()
+    random.seed(0)
+    torch.manual_seed(0)
+    parts: dict[str, Callable[[], Iterator[Row]]] = {
+        "steps": lambda: steps(options.data, options.turns),
+        "probe": lambda: probe(options.data, 5),
+        "loading": lambda: loading(options.data, 3),
+        "processes": lambda: processes(options.data),
+        "growth": lambda: growth(options.graphs, options.turns),
+        "workers": lambda: workers(options.data),
+    }
+    rows = []
+    print(f"{'what':<58} {'':>8} {'quartiles':>17} {'bar':>8}")
+    for name in options.only.split(",") if options.only else parts:
+        for row in parts[name]():
+            rows.append(row)
+            low, high = row.spread
+            spread = f"{low:.3g} - {high:.3g}"
+            print(
+                f"{row.what:<58} {row.value:>8.3g} {spread:>17} {row.bar:>8} {'' if row.met else 'missed'}", flush=True
+            )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{sum(row.met for row in rows)} of {len(rows)} bars are met; peak memory of this process {peak:.0f} MB")
+    if options.json:
+        options.json.write_text(
+            json.dumps([asdict(row) | {"met": row.met} for row in rows], indent=1), encoding="utf-8"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,538 @@
+import copy
+import inspect
+import json
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCN
+
+import same.embedding
+import same.estimator
+from helpers import random_store
+from same import SAME, InputError
+from same.config import Config
+from same.graphs import GraphStore, planted, split, to_pyg
+from same.probes import evaluate_run
+from same.runs import open_run, run
+from same.tasks import NodeClassification, NodeRegression
+from same.weighting import Uncertainty
+
+SMALL = {"width": 8, "max_epochs": 2, "validate_every": 1, "batch_size": 20}
+GRAPHS = planted(60)
+NEW = planted(12, seed=1)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> SAME:
+    return SAME(**SMALL).fit(GRAPHS)
+
+
+def test_parameters_are_those_of_a_configuration_with_its_defaults():
+    own = {"device", "output", "validation", "report"}
+    parameters = inspect.signature(SAME).parameters
+    assert set(parameters) - own == set(Config.model_fields) - {"dataset", "split"}
+    for name, field in Config.model_fields.items():
+        if name in parameters:
+            assert (parameters[name].default or None) == (field.default or None), name
+    assert set(SAME().get_params()) == set(parameters)
+
+
+@pytest.mark.parametrize("method", ["esame", "isame", "traditional", "classical"])
+def test_it_is_what_a_run_trains_and_scores(tmp_path, method):
+    """Bit for bit, on the training and validation graphs of a split; and the heads score what the run's own do."""
+    changes = SMALL | {"method": method, "seed": 3, "degree": 4, "batch_size": 70, "max_epochs": 6}
+    config = Config(**changes)
+    run(config, tmp_path / "run")
+    store = planted()
+    parts = split(store, 0, config.seed)
+    known = np.sort(np.concatenate([parts.train, parts.validation]))
+    held = np.flatnonzero(np.isin(known, parts.validation))
+    model = SAME(validation=held, **changes).fit(store[known])
+    assert model.history_[-1]["objective"] < model.history_[0]["objective"]
+    there = load_file(tmp_path / "run" / "model.safetensors")
+    for name, value in model.model_.state_dict().items():
+        assert torch.equal(value, there[name]), name
+    rows = {row.task: row.main for row in evaluate_run(tmp_path / "run", probes=("own",), floors=False)}
+    assert set(rows) == {"gc", "nc", "lp"}
+    for task, score in rows.items():
+        assert model.score(store[parts.test], task=task) == pytest.approx(score, abs=1e-6)
+    assert model.score(store[parts.test]) == pytest.approx(np.mean(list(rows.values())), abs=1e-6)
+
+
+def test_predictions_are_what_is_scored(fitted):
+    told = fitted.predict("gc", NEW)
+    assert fitted.score(NEW, task="gc") == pytest.approx(np.mean(told == NEW.graph_y))
+    assert fitted.score(NEW, task="nc") == pytest.approx(np.mean(fitted.predict("nc", NEW) == NEW.node_y))
+    for task in ("gc", "nc"):
+        chances = fitted.predict_proba(task, NEW)
+        np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-6)
+        assert (chances.argmax(axis=1) == fitted.predict(task, NEW)).all()
+
+
+def test_pairs_are_told_as_they_are_asked(fitted, monkeypatch):
+    rng = np.random.default_rng(0)
+    graph = rng.integers(0, len(NEW), 50)
+    u, v = (NEW.node_ptr[graph] + rng.integers(0, np.diff(NEW.node_ptr)[graph]) for _ in range(2))
+    pairs = np.stack([u, v])
+    chances = fitted.predict_proba("lp", NEW, pairs=pairs)
+    np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-6)
+    assert (fitted.predict("lp", NEW, pairs=pairs) == (chances[:, 1] > 0.5)).all()
+    # One by one, the other way round, and when the graphs come in blocks.
+    np.testing.assert_allclose(fitted.predict_proba("lp", NEW, pairs=pairs[:, 7:8]), chances[7:8], atol=1e-6)
+    np.testing.assert_allclose(fitted.predict_proba("lp", NEW, pairs=pairs[::-1]), chances, atol=1e-6)
+    whole = fitted.predict("gc", NEW), fitted.transform(NEW)
+    monkeypatch.setattr(same.estimator, "CHUNK", 5)
+    monkeypatch.setattr(same.embedding, "CHUNK", 5)
+    np.testing.assert_allclose(fitted.predict_proba("lp", NEW, pairs=pairs), chances, atol=1e-6)
+    assert (fitted.predict("gc", NEW) == whole[0]).all()
+    np.testing.assert_allclose(fitted.transform(NEW), whole[1], atol=1e-6)
+
+
+def test_all_outputs_are_of_the_same_nodes(fitted):
+    nodes, graph = fitted.node_embeddings(NEW)
+    assert nodes.shape == (NEW.num_nodes, 8)
+    assert np.bincount(graph).tolist() == np.diff(NEW.node_ptr).tolist()
+    assert np.array_equal(fitted.transform(NEW), nodes)
+    arrays = fitted.transform(NEW, output="list")
+    assert np.array_equal(np.concatenate(arrays), nodes)
+    means = fitted.graph_embeddings(NEW)
+    np.testing.assert_allclose(means, np.stack([rows.mean(axis=0) for rows in arrays]), atol=1e-6)
+    other = copy.copy(fitted).set_params(output="graphs")
+    assert np.array_equal(other.transform(NEW), means)
+
+
+def test_permuting_nodes_permutes_rows(fitted):
+    rng = np.random.default_rng(0)
+    graphs, order = [], []
+    for data, start in zip(to_pyg(NEW), NEW.node_ptr, strict=False):
+        new = torch.from_numpy(rng.permutation(data.num_nodes))
+        graphs.append(Data(x=data.x[new], edge_index=torch.argsort(new)[data.edge_index]))
+        order.append(start + new.numpy())
+    np.testing.assert_allclose(fitted.transform(graphs), fitted.transform(NEW)[np.concatenate(order)], atol=1e-5)
+
+
+def test_fitting_repeats_and_leaves_torch_alone(fitted):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    again = clone(fitted).fit(to_pyg(GRAPHS))
+    assert torch.equal(torch.rand(3), expected)
+    assert np.array_equal(again.transform(NEW), fitted.transform(NEW))
+    assert again.history_ == fitted.history_
+    assert [record["epoch"] for record in again.history_] == [0, 1, 2]
+    assert again.n_features_in_ == 24
+
+
+def test_eight_threads_get_one_answer():
+    model = SAME(method="isame", **SMALL).fit(GRAPHS)
+    nodes, told, score = model.transform(NEW), model.predict_proba("gc", NEW), model.score(NEW)
+    with ThreadPoolExecutor(8) as pool:
+        jobs = [
+            (
+                pool.submit(model.transform, NEW),
+                pool.submit(model.predict_proba, "gc", NEW),
+                pool.submit(model.score, NEW),
+            )
+            for _ in range(16)
+        ]
+    for job in jobs:
+        assert np.array_equal(job[0].result(), nodes)
+        assert np.array_equal(job[1].result(), told)
+        assert job[2].result() == score
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"method": "isame", "learn_inner_lr": True},
+        {"method": "traditional", "weighting": "uncertainty"},
+        {"method": "classical", "tasks": "gc"},
+        {"method": "finetuned", "tasks": ("gc", "nc")},
+        {"method": "infomax"},
+        {"method": "untrained", "output": "graphs"},
+        {"encoder": "gin", "walk": 2, "weights": {"gc": 2.0}, "validation": [0, 1, 2, 3, 4, 5]},
+    ],
+    ids=lambda changes: ",".join(map(str, changes.values())) or "default",
+)
+def test_what_is_loaded_is_what_was_saved(tmp_path, changes):
+    model = SAME(**SMALL | changes).fit(GRAPHS)
+    model.save(tmp_path / "model")
+    assert {path.name for path in (tmp_path / "model").iterdir()} == {"config.json", "model.safetensors"}
+    loaded = SAME.load(tmp_path / "model")
+    assert np.array_equal(loaded.transform(NEW), model.transform(NEW))
+    for task in model.fitted_.heads:
+        assert loaded.score(NEW, task=task) == model.score(NEW, task=task)
+    theirs, ours = loaded.get_params(), model.get_params()
+    assert theirs.pop("tasks") == (("gc",) if ours["tasks"] == "gc" else ours["tasks"])
+    del ours["tasks"]
+    assert theirs == ours
+    assert (loaded.history_, loaded.n_features_in_) == (model.history_, model.n_features_in_)
+    loaded.save(tmp_path / "again")
+    for name in ("config.json", "model.safetensors"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "model" / name).read_bytes()
+    with pytest.raises(InputError, match="exists already"):
+        model.save(tmp_path / "model")
+
+
+def test_labels_of_any_kind_and_targets(tmp_path):
+    names = np.array(["red", "green", "blue"])[GRAPHS.graph_y]
+    model = SAME(tasks="gc", **SMALL).fit(GRAPHS, names)
+    assert model.classes_.tolist() == ["blue", "green", "red"]
+    told = model.predict("gc", NEW)
+    assert set(told) <= set(names)
+    y = np.array(["red", "green", "violet"])[NEW.graph_y]
+    assert model.score(NEW, y) == pytest.approx(np.mean(told == y))
+    model.save(tmp_path / "model")
+    assert (SAME.load(tmp_path / "model").predict("gc", NEW) == told).all()
+
+    targets = np.linspace(0, 1, len(GRAPHS))
+    model = SAME(tasks="graph_regression", **SMALL).fit(GRAPHS, targets)
+    assert model.predict("graph_regression", NEW).shape == (len(NEW),)
+    assert model.score(NEW, np.linspace(0, 1, len(NEW))) <= 1
+    model.save(tmp_path / "numbers")
+    loaded = SAME.load(tmp_path / "numbers")
+    assert np.array_equal(loaded.predict("graph_regression", NEW), model.predict("graph_regression", NEW))
+
+
+def test_a_few_graphs_of_one_class_are_scored(fitted):
+    alone = NEW[NEW.graph_y == 0]
+    expected = np.mean(fitted.predict("gc", alone) == 0)
+    assert fitted.score(to_pyg(alone), task="gc") == pytest.approx(expected)
+
+
+def test_pipeline_and_grid_search_over_a_list_of_data():
+    graphs, y = to_pyg(GRAPHS), GRAPHS.graph_y
+    pipeline = Pipeline([("same", SAME(output="graphs", **SMALL)), ("tell", LogisticRegression())])
+    search = GridSearchCV(pipeline, {"same__tasks": ["gc", ("gc", "nc")], "tell__C": np.array([1.0, 10.0])}, cv=2)
+    search.fit(graphs, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert len(search.predict(to_pyg(NEW))) == len(NEW)
+    # What is put before a classifier is what one would put there by hand.
+    pipeline.fit(graphs, y)
+    alone = SAME(**SMALL).fit(graphs, y)
+    by_hand = LogisticRegression().fit(alone.graph_embeddings(graphs), y)
+    assert (pipeline.predict(to_pyg(NEW)) == by_hand.predict(alone.graph_embeddings(NEW))).all()
+
+
+def test_grid_search_of_the_estimator_itself_over_a_store():
+    search = GridSearchCV(
+        SAME(**SMALL), {"width": np.array([4, 8]), "tasks": [("gc", "nc")]}, cv=2, error_score="raise"
+    )
+    search.fit(GRAPHS)
+    assert search.best_estimator_.transform(NEW).shape[1] == search.best_params_["width"]
+    assert len(cross_val_score(SAME(tasks="nc", **SMALL), GRAPHS, cv=2, error_score="raise")) == 2
+
+
+def test_clone_set_params_and_pickle(fitted):
+    copied = clone(fitted)
+    assert copied.get_params() == fitted.get_params()
+    with pytest.raises(NotFittedError):
+        copied.transform(NEW)
+    assert copied.set_params(width=4).width == 4
+    with pytest.raises(ValueError, match="widht"):
+        copied.set_params(widht=4)
+    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).transform(NEW), fitted.transform(NEW))  # noqa: S301
+    assert "max_epochs=2" in repr(fitted)
+    with_y = SAME(**SMALL, tasks="gc").fit(GRAPHS, GRAPHS.graph_y)
+    assert not hasattr(with_y.fit(GRAPHS), "classes_")
+
+
+@pytest.mark.parametrize("use", ["transform", "graph_embeddings", "node_embeddings", "score", "save", "push_to_hub"])
+def test_nothing_works_before_fit(use):
+    with pytest.raises(NotFittedError):
+        getattr(SAME(), use)(GRAPHS)
+
+
+def test_predictions_before_fit():
+    for use in (SAME().predict, SAME().predict_proba):
+        with pytest.raises(NotFittedError):
+            use("gc", GRAPHS)
+
+
+def test_graphs_that_do_not_fit(fitted):
+    with pytest.raises(InputError, match="its nodes have 3 attributes, the inputs were fitted on 24"):
+        fitted.transform(random_store(0, [4, 5]))
+    bare = [Data(edge_index=data.edge_index, num_nodes=data.num_nodes) for data in to_pyg(NEW)]
+    with pytest.raises(InputError, match="its nodes have 0 attributes, the inputs were fitted on 24"):
+        fitted.predict("gc", bare)
+    spoilt = to_pyg(NEW)
+    spoilt[1].x[0, 2] = torch.nan
+    with pytest.raises(InputError, match=r"attribute 2 of node .* is nan; attributes must be finite"):
+        fitted.transform(spoilt)
+    with pytest.raises(InputError, match="gc needs graphs of at least two classes, and graphs has none"):
+        fitted.score([Data(x=data.x, edge_index=data.edge_index) for data in spoilt[2:]], task="gc")
+
+
+def test_graphs_without_attributes_are_known_by_their_degrees(tmp_path):
+    bare = GraphStore.build(
+        "bare",
+        x=np.empty((GRAPHS.num_nodes, 0)),
+        sizes=np.diff(GRAPHS.node_ptr),
+        edge_index=GRAPHS.edges + np.repeat(GRAPHS.node_ptr[:-1], np.diff(GRAPHS.edge_ptr)),
+    )
+    model = SAME(tasks="lp", **SMALL).fit(bare)
+    assert model.n_features_in_ == 0
+    model.save(tmp_path / "model")
+    assert np.array_equal(SAME.load(tmp_path / "model").transform(bare), model.transform(bare))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"width": 0}, "width: Input should be greater than or equal to 1, not 0"),
+        ({"method": "magic"}, "method: .* not 'magic'"),
+        ({"tasks": "gc,gx"}, "tasks: 'gx' is not one of gc, nc, lp"),
+        ({"tasks": ()}, "name one or more, each once"),
+        ({"tasks": ("gc", 3)}, "tasks: 3 is neither a name nor a GraphTask"),
+        ({"tasks": "graph_regression"}, r"needs targets of graphs \(floats\), and planted has none"),
+        ({"encoder": 3}, "encoder: .*, not 3"),
+        ({"encoder": lambda columns: 3}, "encoder: gave int, expected a torch module"),
+        ({"encoder": GCN(5, 8, 2)}, "encoder: fails on graphs whose nodes show 24 columns"),
+        ({"encoder": lambda columns: Sum()}, r"encoder: gave \(1, 24\), expected a row for each of"),
+        ({"weighting": 3}, "weighting: Input should be a valid string"),
+        ({"weighting": Uncertainty(["gc"]), "weights": {"gc": 1.0}}, "weights go with weighting='fixed'"),
+        ({"weights": {"xx": 1.0}}, "weights: xx: not among the tasks"),
+        ({"output": "edges"}, "output: 'edges' is not one of nodes, graphs, list"),
+        ({"validation": 1.0}, "validation: a share of the graphs lies between 0 and 1"),
+        ({"validation": [99]}, r"validation: expected a share or places of graphs, 0\.\.59"),
+        ({"validation": np.ones(60, bool)}, "validation: names all graphs"),
+        ({"device": "abacus"}, "device: 'abacus' is not one of"),
+        ({"batch_size": 4}, "batch_size: 3 tasks need at least 6 graphs"),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
+)
+def test_bad_parameters_are_refused_when_fitting(changes, message):
+    with pytest.raises(InputError, match=message):
+        SAME(**SMALL | changes).fit(GRAPHS)
+
+
+class Sum(nn.Module):
+    def forward(self, x, edge_index):
+        return x.sum(dim=0, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda m: m.predict("node_regression", NEW), "'node_regression' is not one of the tasks .*: gc, nc, lp"),
+        (lambda m: m.predict("lp", NEW), "pairs, .* are needed for links"),
+        (lambda m: m.predict("gc", NEW, pairs=[[0], [1]]), "for links and for nothing else"),
+        (lambda m: m.predict("lp", NEW, pairs=[[0, 1, 2]]), "expected whole numbers"),
+        (lambda m: m.predict("lp", NEW, pairs=[[0], [-1]]), "there is no node -1"),
+        (lambda m: m.predict("lp", NEW, pairs=[[0], [NEW.num_nodes - 1]]), "are of different graphs"),
+        (lambda m: m.score(NEW, [1, 2]), "y: 2 labels for 12 graphs"),
+        (lambda m: m.transform(NEW, output="edges"), "output: 'edges'"),
+    ],
+)
+def test_bad_questions_are_refused(fitted, use, message):
+    with pytest.raises(InputError, match=message):
+        use(fitted)
+
+
+def test_without_heads_nothing_is_told():
+    model = SAME(method="infomax", **SMALL).fit(GRAPHS)
+    with pytest.raises(InputError, match="method=infomax has no heads"):
+        model.predict("gc", NEW)
+    with pytest.raises(InputError, match="method=infomax has no heads"):
+        model.score(NEW)
+
+
+class Degree(NodeRegression):
+    """Tell how many edges a node has."""
+
+    name = "degree"
+
+    def __init__(self, store):
+        self.targets = 1
+
+    @classmethod
+    def missing(cls, store):
+        return None
+
+    def cut(self, store, ids, rng):
+        one = self.examples(store.cut(ids), rng)
+        return one, one
+
+    def examples(self, batch, rng):
+        degree = torch.bincount(batch.edges.reshape(-1), minlength=batch.num_nodes)
+        return same.tasks.Examples(batch, degree.float())
+
+
+class Half(same.weighting.Weighting):
+    def weigh(self, losses):
+        return sum(losses.values()) / 2
+
+
+def test_parts_of_ones_own_are_learned_and_wanted_again(tmp_path):
+    own = {"encoder": lambda columns: GCN(columns, 8, num_layers=2, out_channels=6), "weighting": Half()}
+    model = SAME(tasks=("nc", Degree), **SMALL | own).fit(GRAPHS)
+    assert model.transform(NEW).shape == (NEW.num_nodes, 6)
+    assert model.predict("degree", NEW).shape == (NEW.num_nodes,)
+    assert np.isfinite(model.score(NEW, task=Degree))
+    clone(model)
+    model.save(tmp_path / "model")
+    loaded = SAME.load(tmp_path / "model", tasks=Degree, **own)
+    assert np.array_equal(loaded.transform(NEW), model.transform(NEW))
+    assert np.array_equal(loaded.predict("degree", NEW), model.predict("degree", NEW))
+    assert loaded.get_params() == model.get_params()
+
+    for left_out in ("encoder", "weighting", "tasks"):
+        given = {"tasks": Degree, **own}
+        del given[left_out]
+        with pytest.raises(InputError, match=rf"of its own, .*; give .* as SAME.load\(…, {left_out}="):
+            SAME.load(tmp_path / "model", **given)
+    wide = lambda columns: GCN(columns, 8, num_layers=2, out_channels=7)  # noqa: E731
+    with pytest.raises(InputError, match=r"encoder\.module\..* expected"):
+        SAME.load(tmp_path / "model", tasks=Degree, **own | {"encoder": wide})
+
+
+def test_a_module_is_copied_and_starts_from_its_own_weights():
+    torch.manual_seed(0)
+    module = GCN(24, 8, num_layers=2, out_channels=6)
+    before = copy.deepcopy(module.state_dict())
+    untrained = SAME(encoder=module, **SMALL | {"method": "untrained"}).fit(GRAPHS)
+    trained = SAME(encoder=module, **SMALL | {"method": "classical"}).fit(GRAPHS)
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+    ours = untrained.model_.encoder.module.state_dict()
+    assert all(torch.equal(value, before[name]) for name, value in ours.items())
+    assert not np.array_equal(trained.transform(NEW), untrained.transform(NEW))
+
+
+def test_a_weighting_of_ones_own_is_used():
+    class Only(same.weighting.Weighting):
+        def weigh(self, losses):
+            return sum(loss * (task == "nc") for task, loss in losses.items())
+
+    model = SAME(method="classical", weighting=Only(), **SMALL).fit(GRAPHS)
+    start = SAME(method="untrained", **SMALL).fit(GRAPHS)
+    heads = [(model.model_.heads[task].out.weight, start.model_.heads[task].out.weight) for task in ("gc", "nc", "lp")]
+    assert [torch.equal(a, b) for a, b in heads] == [True, False, True]
+
+
+def test_an_own_task_needs_a_name():
+    class Nameless(NodeClassification):
+        name = ""
+
+    with pytest.raises(InputError, match="Nameless needs a name"):
+        SAME(tasks=(Nameless,)).fit(GRAPHS)
+
+
+def spoil(folder, **changes):
+    about = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(about | changes))
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (lambda f: (f / "config.json").unlink(), "holds no model"),
+        (lambda f: (f / "config.json").write_text("{"), "cannot be read as JSON"),
+        (lambda f: (f / "config.json").write_text('{"dataset": "planted"}'), "holds no model of SAME.save"),
+        (lambda f: spoil(f, format=2), "written in format 2, this version reads 1"),
+        (lambda f: spoil(f, config={"widht": 8}), "there is no 'widht'; did you mean 'width'"),
+        (lambda f: spoil(f, graphs=None), "is damaged or not of this version"),
+        (lambda f: spoil(f, own=[]), "is damaged or not of this version"),
+        (lambda f: (f / "model.safetensors").unlink(), "is damaged or not of this version .*No such file"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 100), "is damaged or not of this version"),
+        (lambda f: change(f, "model.encoder.layers.0.weight", None), r"encoder\.layers\.0\.weight is missing"),
+        (lambda f: change(f, "model.encoder.layers.9.weight", torch.ones(1)), r"layers\.9\.weight is one too many"),
+        (lambda f: change(f, "model.encoder.layers.1.bias", torch.ones(9)), r"is \(9,\), .*, expected \(8,\)"),
+        (lambda f: change(f, "adapted.gc.heads.gc.out.bias", torch.ones(9)), r"is \(9,\), .*, expected \(3,\)"),
+        (lambda f: change(f, "inputs.mean", torch.ones(5)), "inputs of 5 attributes, expected 24"),
+    ],
+)
+def test_folders_that_are_not_whole(tmp_path, fitted, harm, message):
+    fitted.save(tmp_path / "model")
+    harm(tmp_path / "model")
+    with pytest.raises(InputError, match=message) as caught:
+        SAME.load(tmp_path / "model")
+    assert "\n" not in str(caught.value)
+
+
+def change(folder, name, value):
+    tensors = load_file(folder / "model.safetensors")
+    tensors.pop(name, None)
+    if value is not None:
+        tensors[name] = value
+    save_file(tensors, folder / "model.safetensors")
+
+
+def test_a_model_is_no_run_and_a_run_is_no_model(tmp_path, fitted):
+    fitted.save(tmp_path / "model")
+    with pytest.raises(InputError, match=r"holds a model of SAME\.save, not a run"):
+        open_run(tmp_path / "model")
+    run(Config(**SMALL), tmp_path / "run")
+    with pytest.raises(InputError, match=r"holds no model of SAME\.save"):
+        SAME.load(tmp_path / "run")
+
+
+def test_what_was_never_the_models_own_is_refused(tmp_path, fitted):
+    fitted.save(tmp_path / "model")
+    with pytest.raises(InputError, match="has no encoder of its own"):
+        SAME.load(tmp_path / "model", encoder=GCN(24, 8, 2))
+    with pytest.raises(InputError, match="has no task of its own called degree"):
+        SAME.load(tmp_path / "model", tasks=[Degree])
+
+
+def test_the_hub(tmp_path, fitted, monkeypatch):
+    fitted.save(tmp_path / "model")
+    expected = fitted.transform(NEW)
+    assert np.array_equal(SAME.from_pretrained(tmp_path / "model").transform(NEW), expected)
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    for use in (fitted.push_to_hub, SAME.from_pretrained):
+        with pytest.raises(InputError, match=r"needs huggingface_hub: pip install 'same-gnn\[hub\]'"):
+            use("me/model")
+
+    made = []
+
+    def upload(*, repo_id, folder_path):
+        SAME.load(folder_path)
+        (tmp_path / "hub" / repo_id).parent.mkdir(parents=True)
+        same.files.shutil.copytree(folder_path, tmp_path / "hub" / repo_id)
+
+    def download(repo_id, *, revision, allow_patterns):
+        assert sorted(allow_patterns) == ["config.json", "model.safetensors"]
+        return str(tmp_path / "hub" / repo_id)
+
+    hub = SimpleNamespace(
+        create_repo=lambda repo_id, *, private, exist_ok: made.append((repo_id, exist_ok)),
+        upload_folder=upload,
+        snapshot_download=download,
+    )
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    fitted.push_to_hub("me/model")
+    assert made == [("me/model", True)]
+    assert np.array_equal(SAME.from_pretrained("me/model").transform(NEW), expected)
+    for odd in ("model", "./not/there", "/not/there", tmp_path / "nothing"):
+        with pytest.raises(InputError, match="is neither a folder that is there nor a repository"):
+            SAME.from_pretrained(odd)
+
+
+def test_a_pipeline_of_make_pipeline_scores():
+    pipeline = make_pipeline(SAME(output="graphs", **SMALL), LogisticRegression())
+    assert 0 <= pipeline.fit(GRAPHS, GRAPHS.graph_y).score(NEW, NEW.graph_y) <= 1
+
+
+def test_progress_is_told_and_mistakes_leave_a_fitted_model_alone():
+    news = []
+    model = SAME(report=lambda *told: news.append(told), **SMALL).fit(GRAPHS)
+    assert len([told for told in news if "tasks" in told[2]]) == len(model.history_)
+    before = model.transform(NEW)
+    with pytest.raises(InputError):
+        model.set_params(width=0).fit(GRAPHS)
+    assert np.array_equal(model.transform(NEW), before)

@@ -1,0 +1,88 @@
+import ast
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+# What each one finds, and what it must be above: a number, or another thing that it finds plus a margin.
+FLOORS = {
+    "own_dataset": {
+        "own head, gc": ("LogisticRegression, gc, without edges", 0.2),
+        "own head, nc": 0.7,
+        "LogisticRegression, gc": ("LogisticRegression, gc, without edges", 0.2),
+        "pipeline, gc": ("LogisticRegression, gc, without edges", 0.2),
+    },
+    "own_encoder": {
+        "own encoder, nc": ("own encoder, untrained, nc", 0.08),
+        "own encoder, lp": ("own encoder, untrained, lp", 0.08),
+    },
+    "own_task": {
+        "triangles": ("triangles, most common answer", 0.04),
+        "nc": ("nc, most common answer", 0.08),
+    },
+    "own_weighting": {"relative, gc": 0.4, "relative, nc": 0.42, "relative, lp": 0.6},
+    "one_large_graph": {
+        "field, own head": ("field, words alone", 0.2),
+        "field, words alone": ("field, most common", 0.1),
+        "links, embeddings (ROC AUC)": ("links, words alone (ROC AUC)", 0.1),
+    },
+    "no_graphs": {
+        "SAME, digit": ("untrained, digit", 0.1),
+        "SAME, even": ("untrained, even", 0.1),
+        "SAME, centre": ("digit alone, centre", 0.1),
+    },
+}
+
+
+def test_all_examples_are_tested():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(FLOORS)
+
+
+@pytest.mark.parametrize("name", FLOORS)
+def test_an_example_runs_and_finds_what_it_should(name, capsys):
+    path = EXAMPLES / f"{name}.py"
+    text = path.read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text))
+    assert len(text.splitlines()) <= 100
+    found = runpy.run_path(str(path))["main"]()
+    assert capsys.readouterr().out
+    for what, floor in FLOORS[name].items():
+        least = found[floor[0]] + floor[1] if isinstance(floor, tuple) else floor
+        assert found[what] > least, what
+
+
+def test_ego_nets_are_what_they_say():
+    """Every one begins with its centre, stays within two steps, and has all links among its nodes and no others."""
+    example = runpy.run_path(str(EXAMPLES / "one_large_graph.py"))
+    rng = np.random.default_rng(0)
+    words, field, links = example["network"](rng, nodes=150)
+    words = np.arange(150.0)[:, None]  # A node shows its number.
+    store = example["ego_nets"](words, field, links, rng, size=12)
+    dense = links.toarray() > 0
+    reach = dense | (dense.astype(int) @ dense > 0) | np.eye(150, dtype=bool)
+    assert len(store) == 150
+    for centre in range(150):
+        batch = store.cut([centre])
+        nodes = batch.x[:, 0].long().numpy()
+        assert nodes[0] == centre
+        assert len(set(nodes)) == len(nodes) == min(12, reach[centre].sum())
+        assert reach[centre, nodes].all()
+        neighbours = dense[centre].sum()
+        assert dense[centre, nodes].sum() == min(neighbours, 11)
+        found = np.zeros((len(nodes), len(nodes)), bool)
+        found[tuple(batch.edge_index.numpy())] = True
+        assert (found == dense[np.ix_(nodes, nodes)]).all()
+
+
+def test_hidden_links_are_gone_and_other_pairs_are_none():
+    example = runpy.run_path(str(EXAMPLES / "one_large_graph.py"))
+    rng = np.random.default_rng(0)
+    links = example["network"](rng, nodes=300)[2]
+    rest, (u, v), joined = example["hide"](links, rng)
+    assert 0.3 < joined.mean() < 0.7
+    assert (np.asarray(links[u, v]).ravel() == joined).all()
+    assert (np.asarray(rest[u, v]).ravel() == 0).all()
+    assert rest.nnz + 2 * joined.sum() == links.nnz

@@ -96,13 +96,18 @@ def _about(seconds: float) -> str:
     return f"about {seconds:.0f} s" if seconds < 120 else f"about {seconds / 60:.0f} min"
 
 
+def plan_rows(plan: Plan, folder: Path) -> list[dict[str, Any]]:
+    """The runs, and which are done, as plain values."""
+    same_settings(plan, folder)
+    waiting = {config.key for config in todo(plan, folder)}
+    return [{"run": c.key, "done": c.key not in waiting, "what": describe(c)} for c in plan.runs()]
+
+
 def print_plan(plan: Plan, folder: Path, workers: int) -> None:
     """The runs, how many are done, and how long the others will take."""
-    same_settings(plan, folder)
+    for row in plan_rows(plan, folder):
+        print(f"{row['run']}  {'done ' if row['done'] else 'to do'}  {row['what']}")
     pending = todo(plan, folder)
-    waiting = {config.key for config in pending}
-    for config in plan.runs():
-        print(f"{config.key}  {'to do' if config.key in waiting else 'done '}  {describe(config)}")
     seconds = expected_seconds(pending, Study.open(folder) if (folder / PLAN).is_file() else None)
     total = len(plan.runs())
     time_left = "unknown, no run is done yet" if seconds is None else _about(seconds / workers)

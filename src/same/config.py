@@ -191,7 +191,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
 def as_toml(config: Config) -> str:
     """The configuration as a TOML file, each key with what it means.
 
-    >>> print(as_toml(Config(width=64))[:70])
+    >>> print(as_toml(Config(width=64))[:67])
     # name of a set, or folder or zip in TU format
     dataset = "planted"
     <BLANKLINE>

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from same import __version__
-from same.config import METHODS, make_config, parse_setting, read_config
 from same.errors import InputError
 from same.machine import settle
+from same.names import METHODS
 
 if TYPE_CHECKING:
     from same.study import Study
@@ -139,6 +139,7 @@ def study(
 
     Example: same study --out study --datasets ENZYMES --splits 0-1 --budget small
     """
+    from same.config import parse_setting
     from same.study.plan import DATASETS, QUESTIONS, Plan, names, parse_splits, parse_task_sets
 
     plan = Plan(
@@ -223,6 +224,7 @@ def tune(
 
     Example: same tune ENZYMES -m esame -t gc,nc,lp --trials 100 --out tuned/enzymes
     """
+    from same.config import parse_setting
     from same.study.plan import names, parse_splits
     from same.study.space import DEFAULT, read_space
 
@@ -361,6 +363,8 @@ def train(
 
     Example: same train ENZYMES -m esame -t gc,nc,lp --split 0 --out runs/first
     """
+    from same.config import make_config, parse_setting, read_config
+
     values = {} if config_file is None else read_config(config_file)
     values |= dict(map(parse_setting, settings or []))
     flags = {"dataset": dataset, "method": method, "tasks": tasks, "split": split, "seed": seed}
@@ -409,7 +413,7 @@ def show_config(
 
     Example: same config --show > my.toml
     """
-    from same.config import as_toml
+    from same.config import as_toml, make_config, read_config
 
     found = make_config({} if file is None else read_config(file), "configuration" if file is None else str(file))
     if as_json:

@@ -191,12 +191,17 @@ def as_toml(config: Config) -> str:
         value = config.model_dump(mode="json")[name]
         choices = getattr(field.annotation, "__args__", ()) if isinstance(field.default, str) else ()
         about = f"# {field.description}" + (f": {', '.join(choices)}" if choices else "")
-        line = f"# {name} =" if value is None else f"{name} = {_toml(value)}"
+        line = f"# {name} =" if value is None else f"{name} = {toml_value(value)}"
         parts.append(f"{about}\n{line}\n")
     return "\n".join(parts)
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A value as TOML, which writes texts, numbers, truth and lists as JSON does.
+
+    >>> toml_value({"gc": [1.5, True]})
+    '{"gc" = [1.5, true]}'
+    """
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
-    return json.dumps(value)
+        return "{" + ", ".join(f"{json.dumps(key)} = {toml_value(inner)}" for key, inner in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)

@@ -18,7 +18,7 @@ from same.methods.adapt import Params, outputs
 from same.nn import Model
 from same.nn.pairs import Pair
 from same.probes.large import is_large, probe_large
-from same.probes.metrics import MAIN, scores
+from same.probes.metrics import MAIN, majority, scores
 from same.probes.network import NetworkProbe
 from same.probes.protocols import Protocol, part_examples, probe_examples
 from same.probes.svm import LinearSVM
@@ -122,11 +122,7 @@ class Probing:
         rows = []
         for task in self.tasks:
             train, test = (self.sets[task.name][part].y.numpy() for part in ("train", "test"))
-            if task.kind == "classes":
-                guess = np.full(len(test), np.bincount(train).argmax())
-            else:
-                guess = np.broadcast_to(train.mean(axis=0), test.shape)
-            rows.append(Row("majority", "none", task.name, self._scores(task, test, guess)))
+            rows.append(Row("majority", "none", task.name, self._scores(task, test, majority(task.kind, train, test))))
         return rows
 
     def rows(self, model: str, encode: Callable[[Any], Tensor], probes: Iterable[str]) -> list[Row]:
@@ -260,10 +256,11 @@ def _evaluate_large(
     setting = prepare(run.config, data)
     names = list(tasks or [name for name, kind in TASKS.items() if not kind.missing(setting.store)])
     chosen = make_tasks(names, setting.store, pair=pair or run.config.pair)
-    models: list[tuple[str, Callable[[Any], Tensor]]] = [(run.config.method, run.encoder)]
+    encoders: dict[str, Callable[[Any], Tensor]] = {}
     if floors:
-        models = [("raw", lambda batch: batch.x), ("untrained", setting.model.encoder.eval()), *models]
-    return [Row(*found) for found in probe_large(run.config, setting, chosen, models, most_graphs)]
+        encoders |= {"raw": lambda batch: batch.x, "untrained": setting.model.encoder.eval()}
+    encoders[run.config.method] = run.encoder
+    return [Row(*found) for found in probe_large(run.config, setting, chosen, encoders, most_graphs, floor=floors)]
 
 
 def _both_kinds(parts: dict[str, Examples]) -> bool:

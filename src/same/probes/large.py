@@ -5,7 +5,7 @@ What stays in memory grows with the number of examples, by a few bytes each, and
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from same.config import Config
 from same.episodes import embed
 from same.errors import InputError
 from same.graphs.store import GraphStore
-from same.probes.metrics import scores
+from same.probes.metrics import majority, scores
 from same.probes.protocols import PARTS
 from same.probes.svm import LinearSVM
 from same.runs import Setting
@@ -50,8 +50,10 @@ def probe_large(
     config: Config,
     setting: Setting,
     tasks: Sequence[GraphTask],
-    models: Iterable[tuple[str, Callable[[Any], Tensor]]],
+    encoders: Mapping[str, Callable[[Any], Tensor]],
     most_graphs: int | None = None,
+    *,
+    floor: bool = False,
 ) -> list[Told]:
     """Scores of linear probes of several encoders, as `Probing.rows` has them but for which edges are held out.
 
@@ -59,20 +61,27 @@ def probe_large(
         config: of the run.
         setting: the graphs and their split.
         tasks: what to probe.
-        models: names and encoders.
+        encoders: by the names of their models.
         most_graphs: of each part of the split, at random; all by default.
+        floor: whether to add the majority.
     """
     for task in tasks:
         if task.kind == "numbers":
             raise InputError(f"tasks: {task.name} tells numbers: no probe for a set of this size; leave it out")
     ids = {part: _some(getattr(setting.split, part), part, config, most_graphs) for part in ("train", "test")}
     rows: list[Told] = []
-    for model, encode in models:
+    for model, encode in encoders.items():
         with tempfile.TemporaryDirectory(prefix="same-probe-") as folder:
             known = {
                 part: write_features(setting.store, ids[part], tasks, part, encode, Path(folder), config)
                 for part in ids
             }
+            if floor and not rows:
+                for task in tasks:
+                    y, y_test = (known[part][task.name][1] for part in ids)
+                    rows.append(
+                        ("majority", "none", task.name, scores(task.kind, y_test, majority(task.kind, y, y_test)))
+                    )
             for task in tasks:
                 (x, y), (x_test, y_test) = (known[part][task.name] for part in ("train", "test"))
                 svm = LinearSVM().fit(x, y)

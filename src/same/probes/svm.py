@@ -16,7 +16,7 @@ log = logging.getLogger("same")
 
 Array = np.ndarray
 
-_BLOCK = 2048
+_BLOCK = 8192
 _KEPT_BYTES = 2**29
 _MANY, _MANY_BYTES = 2**20, 2**27
 
@@ -173,7 +173,7 @@ def _solve(blocks: _Blocks, y: Array, C: float, max_iter: int) -> Array:  # noqa
         steps = np.stack([_newton(grams[c], g, C) for c, g in zip(active, gradient, strict=True)])
         along = space[: n * len(active)].reshape(n, len(active))
         for part, rows in blocks:
-            along[part] = rows @ steps.T
+            along[part] = (steps @ rows.T).T  # Several times faster than rows @ steps.T, where steps are few.
         for i, c in enumerate(active):
             size = _line_search(w[c], steps[i], f[:, c], along[:, i], y[:, c], C)
             w[c] += size * steps[i]

@@ -31,8 +31,8 @@ class Inputs:
     a batch's message-carrying edges alone: an edge that is held out never shows in them.
 
     Attributes:
-        scaling: `standardise` ((x - mean) / std over the training nodes), `row` (x / max(Σx, 1)), `both`, one behind the
-            other, or `none`.
+        scaling: `standardise` ((x - mean) / std over the training nodes), `row` (x / max(Σx, 1)), `both`, side by
+            side, or `none`.
         degree: one-hot degree, the last column meaning *this many or more*; 0 for none.
         walk: probabilities that a random walk is back after 2, 3, …, walk+1 steps; 0 for none.
         mean: [d] what `standardise` subtracts.

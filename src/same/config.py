@@ -39,7 +39,7 @@ class Config(BaseModel):
     split: int = Field(0, ge=0, le=9, description="which of the ten splits")
     seed: int = Field(0, ge=0, description="of splits, initialisation, episodes and probes")
 
-    scaling: Literal["standardise", "row", "none"] = Field("standardise", description="of the attributes")
+    scaling: Literal["standardise", "row", "both", "none"] = Field("standardise", description="of the attributes")
     degree: int = Field(0, ge=0, description="one-hot degree up to this, as a further input; 0 for none")
     walk: int = Field(0, ge=0, description="random-walk return probabilities, as further inputs; 0 for none")
 

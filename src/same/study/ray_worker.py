@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import logging
 import os
 import secrets
 import socket
@@ -18,6 +19,8 @@ from same.files import atomic
 from same.graphs.sources import ALIASES, cache_folder, find, is_path
 from same.study.engine import Job, execute
 from same.study.shelf import Shelf
+
+log = logging.getLogger("same")
 
 Files = dict[str, bytes]
 """The files of a run's folder, by their names within it."""
@@ -114,10 +117,18 @@ def work(
             shelf.take(folder)
         due = time.monotonic() + _SHELVE_SECONDS
 
+        def shelve() -> None:
+            """A store that does not answer costs a checkpoint, not the run."""
+            if shelf is not None:
+                try:
+                    shelf.put(folder)
+                except Exception as error:  # Every kind of store has errors of its own.
+                    log.warning("%s: cannot be written (%s: %s)", shelf.address, type(error).__name__, error)
+
         def report(step: int, steps: int, news: dict[str, Any]) -> None:
             nonlocal due
-            if shelf is not None and (start := time.monotonic()) > due:
-                shelf.put(folder)
+            if (start := time.monotonic()) > due:
+                shelve()
                 now = time.monotonic()
                 due = now + max(_SHELVE_SECONDS, (now - start) / _SHELVE_SHARE)
 
@@ -126,11 +137,9 @@ def work(
         except InputError as error:
             return read_files(folder), f"{type(error).__name__}: {error}"
         except KeyboardInterrupt:  # It is cancelled.
-            if shelf is not None:
-                shelf.put(folder)
+            shelve()
             raise
-        if shelf is not None:
-            shelf.put(folder)
+        shelve()
         files = read_files(folder)
         if "result.json" in files:  # What it takes to go on is no longer needed.
             files = {name: content for name, content in files.items() if "checkpoint" not in name}

@@ -83,6 +83,17 @@ def test_mistakes_of_a_run_are_its_own(tmp_path):
         work(job, {}, {}, None, None, {**ABOUT, "version": "0"})
 
 
+def test_a_store_that_does_not_answer_costs_no_run(tmp_path, monkeypatch, caplog):
+    def fail(self, folder):
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(Shelf, "put", fail)
+    files, problem = work(Job(SMALL, tmp_path / "x", evaluate=False), {}, {}, None, f"{tmp_path}/shelf", ABOUT)
+    assert not problem
+    assert "result.json" in files
+    assert "cannot be written (ConnectionError: no route)" in caplog.text
+
+
 def test_named_sets_travel(tmp_path, monkeypatch):
     place = zip_tu(write_tu(tmp_path / "raw"), tmp_path / "TOY.zip")
     sent = pack_set("TOY", tmp_path)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -192,6 +193,27 @@ def test_killed_and_resumed_it_ends_the_same(found, tmp_path):
     assert json.loads(result.stdout)["best"]["score"] == found.done[0].score
     assert (tmp_path / "c" / "planted-classical-nc.toml").is_file()
     assert "<svg" in page
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", "flipped", "gone"])
+def test_damaged_files_are_said_and_done_again(found, tmp_path, caplog, damage):
+    shutil.copytree(found.folder, tmp_path / "t")
+    run = next(iter(sorted((tmp_path / "t" / "runs").iterdir())))
+    places = [tmp_path / "t" / name for name in ("tune.json", "trials.json")]
+    for path in [*places, run / "result.json", run / "history.jsonl", run / "checkpoint.safetensors"]:
+        if damage == "gone":
+            path.unlink() if path.name != "tune.json" else None
+        elif damage == "flipped":
+            content = bytearray(path.read_bytes())
+            content[len(content) // 2] ^= 2
+            path.write_bytes(content)
+        else:
+            path.write_bytes(damage)
+    assert outcomes(search(tmp_path / "t")) == outcomes(found)
+    if damage != "gone":
+        for name in ("tune.json", "trials.json", "result.json", "checkpoint.safetensors"):
+            assert f"{name}: is damaged" in caplog.text
+    assert (run / "history.jsonl").read_bytes() == (found.folder / "runs" / run.name / "history.jsonl").read_bytes()
 
 
 def test_the_order_in_which_trials_end_does_not_matter(found, tmp_path):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from same.errors import InputError
-from same.files import atomic
+from same.files import atomic, clean
 from same.graphs.nx import from_networkx
 from same.graphs.planted import planted
 from same.graphs.pyg import from_pyg
@@ -200,6 +200,7 @@ def _read_cached(path: Path) -> GraphStore:
             log.warning("%s; reading the source again", error)
             shutil.rmtree(folder)
     store = read_tu(path)
+    clean(folder.parent, seconds=86_400)  # Others may be writing to the cache at this moment.
     try:
         store.save(folder)
     except InputError as error:

@@ -5,7 +5,6 @@ on how many workers there are, nor on which trial ends first. A round is written
 a trial is read from the folders of its runs, so that there is nothing to lose when a search is killed.
 """
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +13,10 @@ from statistics import mean, median
 from typing import Any
 
 from same.config import Config, make_config
-from same.errors import InputError
-from same.files import atomic
+from same.errors import DamagedError, InputError
+from same.files import locked, read_json, write_json
 from same.study.engine import Engine, Job, local
-from same.study.results import ERRORS, RUNS
+from same.study.results import RUNS, read_error
 from same.study.run import Overview, note_failure
 from same.study.samplers import SAMPLERS, choose_sampler
 from same.study.space import Space, Values, make_space
@@ -170,8 +169,18 @@ def tune(
     Returns:
         The search, with what came of its trials.
     """
-    question = _remember(question, folder)
-    proposed = _read_proposed(folder)
+    with locked(folder):
+        return _tune(_remember(question, folder), trials, folder, engine, workers, data, quiet)
+
+
+def _tune(
+    question: Question, trials: int, folder: Path, engine: Engine, workers: int, data: Path | None, quiet: bool
+) -> Tuning:
+    try:
+        proposed = _read_proposed(folder)
+    except DamagedError as error:  # What is proposed depends on the trials before it alone.
+        log.warning("%s; the same trials are proposed again", error)
+        proposed = []
     known = sum(trial.state != "open" for trial in _look(question, proposed[:trials], folder))
     ended: list[Trial] = []
     curves: list[Curves] = []
@@ -179,7 +188,7 @@ def tune(
         for first in range(0, trials, ROUND):
             if len(proposed) <= first:
                 proposed += _propose(question, ended)
-                _write(folder / PROPOSED, proposed)
+                write_json(folder / PROPOSED, {"trials": proposed})
             numbers, rules = range(first, min(first + ROUND, trials)), _rules(question, curves)
             jobs = _jobs(question, [proposed[n] for n in numbers], folder, rules, data)
             names = {job.config.key: _name(question, job.config, proposed, numbers) for job in jobs}
@@ -237,14 +246,25 @@ def _name(question: Question, config: Config, proposed: Sequence[Values], number
 
 def _run_state(config: Config, folder: Path, rule: MedianRule) -> tuple[str, History, str]:
     """How a run stands (`done`, `stopped`, `failed`, `open`), its history, and its error."""
-    place, error = folder / RUNS / config.key, folder / ERRORS / f"{config.key}.json"
-    lines = (place / "history.jsonl").read_text(encoding="utf-8") if (place / "history.jsonl").is_file() else ""
-    history = [json.loads(line) for line in lines.splitlines()]
-    if error.is_file():
-        return "failed", history, str(json.loads(error.read_text(encoding="utf-8"))["error"]).splitlines()[0]
+    from same.training import read_history
+
+    place = folder / RUNS / config.key
+    history = read_history(place)
+    if (error := read_error(folder, config.key)) is not None:
+        return "failed", history, error.splitlines()[0]
     if (cut := rule.cut(history)) is not None:
         return "stopped", cut, ""
-    return "done" if (place / "result.json").is_file() else "open", history, ""
+    return "done" if history and _has_result(place) else "open", history, ""
+
+
+def _has_result(place: Path) -> bool:
+    try:
+        return bool(read_json(place / "result.json"))
+    except FileNotFoundError:
+        return False
+    except DamagedError as error:
+        log.warning("%s; the run is finished again", error)
+        return False
 
 
 def _judge(
@@ -276,15 +296,9 @@ def _judge(
 
 def _cpu_seconds(run: Path) -> float:
     """How much processor time a run took, finished or not."""
-    from safetensors import SafetensorError, safe_open
+    from same.training import read_state
 
-    from same.training import CHECKPOINT
-
-    try:
-        with safe_open(run / CHECKPOINT, framework="pt") as file:
-            return float(json.loads(file.metadata()["state"])["cpu_seconds"])
-    except (OSError, SafetensorError, KeyError, ValueError):
-        return 0.0
+    return float(read_state(run).get("cpu_seconds", 0.0))
 
 
 def _look(question: Question, proposed: Sequence[Values], folder: Path) -> list[Trial]:
@@ -302,8 +316,13 @@ def _look(question: Question, proposed: Sequence[Values], folder: Path) -> list[
 
 def _remember(question: Question, folder: Path) -> Question:
     """Writes the question into the folder; refuses the folder of another one."""
+    there = None
     if (folder / QUESTION).is_file():
-        there = _read_question(folder)
+        try:
+            there = _read_question(folder)
+        except DamagedError as error:
+            log.warning("%s; it is written again", error)
+    if there is not None:
         sampler = there.sampler if question.sampler == "auto" else question.sampler
         question = Question(**{**vars(question), "sampler": sampler})
         if there != question:
@@ -311,31 +330,28 @@ def _remember(question: Question, folder: Path) -> Question:
             raise InputError(f"{folder}: holds a search with another {names}; choose another folder")
         choose_sampler(question.sampler)
         return question
-    if folder.is_dir() and any(folder.iterdir()):
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / QUESTION).is_file():
         raise InputError(f"{folder}: holds other files; choose another folder")
     question = Question(**{**vars(question), "sampler": choose_sampler(question.sampler)})
-    _write(folder / QUESTION, question.to_json())
+    write_json(folder / QUESTION, question.to_json())
     return question
 
 
 def _read_question(folder: Path) -> Question:
     try:
-        values = json.loads((folder / QUESTION).read_text(encoding="utf-8"))
-        return Question.from_json(values, str(folder / QUESTION))
+        return Question.from_json(read_json(folder / QUESTION), str(folder / QUESTION))
     except FileNotFoundError:
         raise InputError(f"{folder}: holds no search (no {QUESTION})") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
+        if isinstance(error, DamagedError):
+            raise
         raise InputError(f"{folder / QUESTION}: not the question of a search ({error})") from None
 
 
 def _read_proposed(folder: Path) -> list[Values]:
-    path = folder / PROPOSED
     try:
-        return list(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else []
-    except ValueError as error:
-        raise InputError(f"{path}: is damaged ({error}); delete it, and the same trials are proposed again") from None
-
-
-def _write(path: Path, values: Any) -> None:
-    with atomic(path) as temporary:
-        temporary.write_text(json.dumps(values, indent=1), encoding="utf-8")
+        return list(read_json(folder / PROPOSED)["trials"])
+    except FileNotFoundError:
+        return []
+    except KeyError:
+        raise DamagedError(f"{folder / PROPOSED}: is damaged (no trials)") from None

@@ -120,7 +120,8 @@ class Inputs:
         if self.scaling == "standardise":
             return ((x - self.mean) / self.scale).astype(np.float32)
         if self.scaling == "row":
-            return x / np.maximum(x.sum(axis=1, keepdims=True), 1)
+            total = x.sum(axis=1, keepdims=True, dtype=np.float64)  # Single precision may overflow.
+            return (x / np.maximum(total, 1)).astype(np.float32)
         return x
 
     def _structure(self, edges: Array, n: int) -> Array:

@@ -25,7 +25,7 @@ from same.graphs.nx import from_networkx
 from same.graphs.planted import planted
 from same.graphs.pyg import from_pyg
 from same.graphs.store import GraphStore
-from same.graphs.tu import read_tu
+from same.graphs.tu import MAX_BYTES, read_tu
 
 log = logging.getLogger("same")
 
@@ -263,6 +263,8 @@ def _transfer(url: str, target: Path) -> None:
             while block := response.read(1 << 16):
                 file.write(block)
                 done += len(block)
+                if done > MAX_BYTES:
+                    raise InputError(f"{url}: is larger than {MAX_BYTES} bytes; refused")
                 progress.update(bar, completed=done)
         if total is not None and done != total:
             raise OSError(f"the connection ended after {done} of {total} bytes")

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,9 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
         _write(folder / "tables" / f"{table.key}.csv", to_csv(table))
         _write(folder / "tables" / f"{table.key}.tex", to_latex(table))
     for name, svg in figures.items():
-        # On its own a figure has no page whose colour it could take.
-        _write(folder / "figures" / f"{name}.svg", svg.replace("<svg ", '<svg color="#222" ', 1))
+        # A set may be called by its path. On its own a figure has no page whose colour it could take.
+        file = re.sub(r"[^\w.-]+", "_", name) + ".svg"
+        _write(folder / "figures" / file, svg.replace("<svg ", '<svg color="#222" ', 1))
     lines_ = ["# Study", "", caption(study), "", "## Claims", "", "| question | claim | LP | for | verdict | found |"]
     lines_ += ["|---|---|---|---|---|---|"]
     lines_ += [f"| {c.question} | {c.text} | {c.protocol} | {c.subject} | {c.verdict} | {c.found} |" for c in claims]

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow bench format clean
+.PHONY: demo test test-slow trust audit bench format clean
 
 demo: $(VENV)/installed
 	$(BIN)/same demo
@@ -18,6 +18,17 @@ test: $(VENV)/installed-dev
 
 test-slow: $(VENV)/installed-dev
 	$(BIN)/pytest -q -m slow
+
+# Kills, damages and misleads what there is to, and prints what came of it; `make trust QUICK=1` for a tenth of it.
+trust: $(VENV)/installed-dev
+	PYTHONPATH=tests $(BIN)/python -m trust $(if $(QUICK),--quick)
+
+# Known vulnerabilities of what is installed; asks a service on the network.
+audit: $(VENV)/installed-dev
+	$(BIN)/python -c "import pip_audit" 2>/dev/null || $(BIN)/pip install --quiet "pip-audit>=2.7" || \
+		{ echo "audit: pip-audit cannot be installed; is there a network?" >&2; exit 2; }
+	$(BIN)/python -m pip_audit --local --skip-editable --progress-spinner off || \
+		{ echo "audit: vulnerabilities were found, or the service could not be reached; see above" >&2; exit 1; }
 
 # Needs the four sets: SAME_DATA names their folder, or `same data fetch` gets them.
 bench: $(VENV)/installed-bench

@@ -204,11 +204,15 @@ def heard() -> Iterator[list[str]]:
 
     said: list[str] = []
     ear = Ear(logging.WARNING)
-    logging.getLogger("same").addHandler(ear)
+    house = logging.getLogger("same")
+    level = house.level
+    house.addHandler(ear)
+    house.setLevel(logging.WARNING)
     try:
         yield said
     finally:
-        logging.getLogger("same").removeHandler(ear)
+        house.removeHandler(ear)
+        house.setLevel(level)
 
 
 def make_runs(folder: Path) -> None:

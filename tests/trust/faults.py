@@ -25,7 +25,9 @@ from same.training import InterruptedTraining
 
 SAME = (sys.executable, "-c", "from same.cli import main; main()")
 TINY = ("width=8", "validate_every=1", "batch_size=105", "validation_episodes=1", "patience=99")
-LEFT_OVER = (".part", ".tmp")
+HOOK = Path(__file__).with_name("hook")
+WRITES = {"train": 60, "study": 10, "tune": 8}
+"""In which of a process's writes it may be killed, at most."""
 
 
 def command(verb: str, folder: Path, workers: int = 2) -> list[str]:
@@ -94,7 +96,7 @@ class Campaign:
 def kill_at_random(verb: str, kills: int, seed: int, folder: Path) -> Campaign:
     """Kills a command again and again, until so many kills hit; after each it is started again, to its end.
 
-    Every other kill waits for a temporary file, which is to say a write, to be there.
+    Every other kill comes in the middle of a write.
     """
     rng, found = random.Random(f"{verb} {seed}"), Campaign()
     subprocess.run(command(verb, folder / "whole"), check=True, capture_output=True)
@@ -102,11 +104,11 @@ def kill_at_random(verb: str, kills: int, seed: int, folder: Path) -> Campaign:
     while found.injected < kills:
         place, chain, here = folder / f"killed-{chain}", chain + 1, 0
         while here < 10 and found.injected + here < kills:
-            hit, in_write = _start_and_kill(verb, place, rng)
-            found.in_writes += in_write
-            if not hit:
+            in_write = here % 2 == 0
+            if not _start_and_kill(verb, place, rng, in_write):
                 break
             here += 1
+            found.in_writes += in_write
             assert_whole(place)
         done = subprocess.run(command(verb, place), check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
@@ -118,26 +120,33 @@ def kill_at_random(verb: str, kills: int, seed: int, folder: Path) -> Campaign:
     return found
 
 
-def _start_and_kill(verb: str, place: Path, rng: random.Random) -> tuple[bool, bool]:
-    """Whether the command was killed before its end, and whether that was during a write."""
-    before = _stamp(place)
+def _start_and_kill(verb: str, place: Path, rng: random.Random, in_write: bool) -> bool:
+    """Whether the command was killed before its end: by itself, in the middle of a write; or by us, at any moment."""
+    before, environment = _stamp(place), dict(os.environ)
+    if in_write:
+        paths = (str(HOOK), environment.get("PYTHONPATH"))
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        environment["TRUST_KILL"] = f"{rng.randint(1, WRITES[verb])} {rng.choice(('half', 'before', 'after'))}"
     process = subprocess.Popen(
-        command(verb, place), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command(verb, place),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
-    whole_group, in_write = rng.random() < 0.7, rng.random() < 0.5
-    if rng.random() < 0.1:  # At any moment, the start included.
+    if in_write:
+        return process.wait() == -signal.SIGKILL
+    if rng.random() < 0.2:  # The start included.
         _wait(process, lambda: False, rng.uniform(0, 3))
     else:
         _wait(process, lambda: _stamp(place) != before, 60)
         _wait(process, lambda: False, rng.uniform(0, 0.6 if verb == "train" else 3))
-        if in_write:
-            _wait(process, lambda: any(map(is_left_over, place.rglob(".*"))), 5)
     if process.poll() is not None:
-        return False, False
+        return False
     # With its workers, or alone: then they notice, and end.
-    os.killpg(process.pid, signal.SIGKILL) if whole_group else process.kill()
+    os.killpg(process.pid, signal.SIGKILL) if rng.random() < 0.7 else process.kill()
     process.wait()
-    return True, any(map(is_left_over, place.rglob(".*")))
+    return True
 
 
 def _stamp(place: Path) -> list[tuple[str, int]]:

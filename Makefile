@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow trust audit bench format clean
+.PHONY: demo test test-slow trust audit bench docs format clean
 
 demo: $(VENV)/installed
 	$(BIN)/same demo
@@ -34,12 +34,16 @@ audit: $(VENV)/installed-dev
 bench: $(VENV)/installed-bench
 	$(BIN)/same bench
 
+# Into site/, to be opened from the disk; searching it takes a server: python3 -m http.server -d site
+docs: $(VENV)/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 format: $(VENV)/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis same-demo
+	rm -rf $(VENV) dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis same-demo site
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -54,4 +58,8 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/installed-bench: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --editable ".[bench]"
+	touch $@ $(VENV)/installed
+
+$(VENV)/installed-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --editable ".[docs]"
 	touch $@ $(VENV)/installed

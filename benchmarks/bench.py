@@ -155,13 +155,15 @@ def steps(data: Path, turns: int) -> Iterator[Row]:
         def ours(turn: int, s=setting, o=optimiser, m=method, draw=draw) -> None:
             one_step(s.model, o, lambda: m.losses(s.model, draw(turn)))
 
-        def theirs(turn: int, loss=plain.outer_loss, s=sampler, g=graphs, n=net, o=rival, w=whole) -> None:
+        def theirs(turn: int, loss=plain.outer_loss, s=sampler, g=graphs, n=net, o=rival, w=whole, **how: bool) -> None:
             epoch, step = divmod(turn, s.steps)
             s.draw(epoch, step)
             batch = [g[i] for i in s._epoch[1][step]]
-            one_step(n, o, lambda: loss(n, plain.episode(batch), adapt_encoder=w))
+            one_step(n, o, lambda: loss(n, plain.episode(batch), adapt_encoder=w, **how))
 
         contenders: dict[str, Callable[[int], object]] = {"ours": ours, "episode": draw, "plain": theirs}
+        if not whole:
+            contenders["plain, encoding once"] = lambda turn, f=theirs: f(turn, once=True)
         try:
             import torchopt  # noqa: F401
 
@@ -175,6 +177,10 @@ def steps(data: Path, turns: int) -> Iterator[Row]:
         contenders["machine"] = lambda turn, r=recorded: r[turn].again()
         times = take_turns(contenders, turns)
         yield ratio(f"{name} step, beside plain PyG", times, "plain", "ours", bars[0])
+        if not whole:
+            yield ratio(
+                f"{name} step, beside plain PyG that encodes once", times, "plain, encoding once", "ours", ">= 1"
+            )
         if "torchopt" in times:
             yield ratio(f"{name} step, beside PyG with TorchOpt", times, "torchopt", "ours", ">= 1")
         yield ratio(f"{name} step, speed of its products alone", times, "machine", "ours", bars[1])

@@ -2,8 +2,7 @@
 
 `Data` lists, `Batch.from_data_list`, `GCNConv`, Python loops over graphs, and an inner loop by
 `autograd.grad(create_graph=True)` or by TorchOpt's differentiable SGD. The model is the package's: the same layers,
-widths, heads, losses and shares of support and target. What is known to be the same graph is encoded once, where the
-algorithm allows it.
+widths, heads, losses and shares of support and target.
 """
 
 import random
@@ -120,12 +119,23 @@ def episode(graphs: list[Data]) -> list[tuple[str, Data, Data]]:
     ]
 
 
-def outer_loss(net: Net, parts: list[tuple[str, Data, Data]], *, adapt_encoder: bool, lr: float = 0.1) -> Tensor:
-    """Algorithm 1: the sum over tasks of the loss after one inner step."""
+def outer_loss(
+    net: Net, parts: list[tuple[str, Data, Data]], *, adapt_encoder: bool, once: bool = False, lr: float = 0.1
+) -> Tensor:
+    """Algorithm 1: the sum over tasks of the loss after one inner step.
+
+    Args:
+        net: the model.
+        parts: (task, support, target) for each task.
+        adapt_encoder: iSAME, or eSAME.
+        once: for eSAME, whether to notice that a node's embedding does not change in the inner loop, and that support
+            and target of nc and lp are of the same graphs.
+        lr: of the inner loop.
+    """
     total = torch.zeros(())
     for task, support, target in parts:
-        h = None if adapt_encoder else net.encode(support)
-        again = None if adapt_encoder else h if target is support else net.encode(target)
+        h = net.encode(support) if once else None
+        again = (h if target is support else net.encode(target)) if once else None
         names = ("convs.", f"heads.{task}.") if adapt_encoder else (f"heads.{task}.",)
         params = {name: p for name, p in net.named_parameters() if name.startswith(names)}
         loss = functional_call(net, params, (task, support, "support", h))
@@ -143,12 +153,10 @@ def outer_loss_torchopt(
 
     total = torch.zeros(())
     for task, support, target in parts:
-        h = None if adapt_encoder else net.encode(support)
-        again = None if adapt_encoder else h if target is support else net.encode(target)
         moving = nn.ModuleList([net.convs, net.heads[task]]) if adapt_encoder else net.heads[task]
         before = torchopt.extract_state_dict(moving, by="reference")
-        torchopt.MetaSGD(moving, lr=lr).step(net(task, support, "support", h))
-        total = total + net(task, target, "target", again)
+        torchopt.MetaSGD(moving, lr=lr).step(net(task, support, "support"))
+        total = total + net(task, target, "target")
         torchopt.recover_state_dict(moving, before)
     return total
 

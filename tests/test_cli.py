@@ -1,14 +1,20 @@
 import json
 import os
+import re
+import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+import typer
 from typer.testing import CliRunner
 
 from helpers import write_tu
 from same import __version__
 from same.cli import app
+from same.errors import InputError
 
 COMMAND = Path(sys.executable).with_name("same")
 
@@ -29,6 +35,94 @@ def test_help_is_light():
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
     assert "data" in result.output
+
+
+def verbs(group, path=()):
+    """Every verb, also those of groups, with the words that call it."""
+    for name, command in group.commands.items():
+        yield from verbs(command, (*path, name)) if hasattr(command, "commands") else [((*path, name), command)]
+
+
+VERBS = dict(verbs(typer.main.get_command(app)))
+WITHOUT_JSON = {("bench",)}  # It writes a file of JSON, and prints the table while it measures.
+
+
+def parse(arguments):
+    """What the command makes of its arguments, without doing it; raises if it cannot be done."""
+    group, words = typer.main.get_command(app), list(arguments)
+    while hasattr(group, "commands"):
+        context = group.make_context("same", words, resilient_parsing=False)
+        words = [*context._protected_args, *context.args]
+        _, group, words = group.resolve_command(context, words)
+    return group.make_context("same", words).params
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_help_shows_an_example_that_can_be_typed(verb):
+    shown = CliRunner().invoke(app, [*verb, "--help"], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0
+    (example,) = re.findall(r"Example: same (.*)", shown.output)
+    words = shlex.split(example.partition(">")[0])
+    assert tuple(words[: len(verb)]) == verb
+    parse(words)
+    assert ("--json" in shown.output) is (verb not in WITHOUT_JSON)
+
+
+def test_help_is_quick():
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert same("--help")[0] == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # 0.4 s is what a quiet machine must take, see benchmarks/bench.py; tests run on busy ones.
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 1.5
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("same tr", ["train"]),
+        ("same data ch", ["check"]),
+        ("same train -m es", ["esame"]),
+        ("same evaluate --pro", ["--protocol", "--probes"]),
+    ],
+)
+def test_the_shell_completes(typed, found):
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+    code, out, _ = same(_SAME_COMPLETE="complete_bash", **words)
+    assert code == 0
+    assert sorted(out.split()) == sorted(found)
+
+
+def test_completion_can_be_installed():
+    """`--show-completion` looks for the shell that it was called from, and a test may have none; this is its script."""
+    code, out, _ = same(_SAME_COMPLETE="source_bash")
+    assert code == 0
+    assert "_SAME_COMPLETE=complete_bash" in out
+    shown = CliRunner().invoke(app, ["--help"]).output
+    assert "--install-completion" in shown
+    assert "--show-completion" in shown
+
+
+def test_a_verb_that_is_misspelt_is_exit_code_2_and_the_nearest_is_told():
+    for typed, meant in ((("trian",), "train"), (("data", "chekc"), "check"), (("train", "--spilt", "3"), "--split")):
+        code, out, err = same(*typed)
+        assert (code, out) == (2, "")
+        assert meant in err
+
+
+def test_a_key_that_is_not_known_is_refused_wherever_it_stands(tmp_path):
+    (tmp_path / "c.toml").write_text("widht = 3\n")
+    for arguments in (
+        ("config", tmp_path / "c.toml"),
+        ("train", "--config", tmp_path / "c.toml"),
+        ("train", "planted", "--set", "widht=3"),
+        ("tune", "planted", "--set", "widht=3", "--out", tmp_path / "t"),
+        ("study", "--datasets", "planted", "--set", "widht=3", "--out", tmp_path / "s"),
+    ):
+        # What `main` prints in one line, with exit code 2.
+        result = CliRunner().invoke(app, list(map(str, arguments)))
+        assert isinstance(result.exception, InputError)
+        assert "did you mean 'width'" in str(result.exception)
+        assert not result.output
 
 
 def test_version():
@@ -94,6 +188,11 @@ def test_list_and_fetch(tmp_path):
     assert rows["PROTEINS_full"]["alias"] == "PROTEINS"
     assert rows["ENZYMES"]["place"] is None
     assert same("data", "fetch", "MUTAG", "--data", tmp_path)[:2] == (0, f"MUTAG: {tmp_path / 'MUTAG'}\n")
+    places = json.loads(same("data", "fetch", "MUTAG", "planted", "--data", tmp_path, "--json")[1])
+    assert places == [
+        {"name": "MUTAG", "place": str(tmp_path / "MUTAG")},
+        {"name": "planted", "place": "built in"},
+    ]
 
 
 def test_demo_into_a_place_that_cannot_be_written(tmp_path):

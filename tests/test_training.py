@@ -85,7 +85,8 @@ def test_it_is_given_up_after_a_validation_and_can_go_on(tmp_path):
             train(Parabola(), Descent(), Steps(), ["v"], config, folder=tmp_path, give_up=give_up)
     assert seen == [1, 2, 3, 3]
     resumed, alone = Parabola(), Parabola()
-    train(resumed, Descent(), Steps(), ["v"], config, folder=tmp_path)
+    # The last validation is too late to give up.
+    train(resumed, Descent(), Steps(), ["v"], config, folder=tmp_path, give_up=lambda history: len(history) == 6)
     train(alone, Descent(), Steps(), ["v"], config)
     assert torch.equal(resumed.w, alone.w)
 

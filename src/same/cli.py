@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from same import __version__
-from same.config import METHODS, make_config, parse_setting, read_config
 from same.errors import InputError
 from same.machine import settle
+from same.names import METHODS
 
 if TYPE_CHECKING:
     from same.study import Study
@@ -26,6 +26,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="One graph encoder for many tasks (SAME: single-task adaptation for multi-task embeddings).",
+    epilog="Example: same demo. Every verb's --help shows one. Exit codes: 0 done, 1 failed, 2 a mistake in what was "
+    "asked, 130 stopped and saved.",
 )
 data_app = typer.Typer(no_args_is_help=True, help="What sets of graphs are known; get them; look into them.")
 app.add_typer(data_app, name="data")
@@ -33,6 +35,12 @@ app.add_typer(data_app, name="data")
 DataOption = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="Where local sets lie; SAME_DATA by default.")
 ]
+
+
+def _methods(incomplete: str) -> list[str]:
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -82,6 +90,7 @@ def _options(
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write.")] = Path("same-demo"),
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core by default.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """The main job on the embedded set, in about a minute: train, probe, print the table, write a report.
 
@@ -97,6 +106,9 @@ def demo(
     draw_graphs(planted(), out / "planted.png")
     with _interruptible():
         study = run_study(DEMO, out / "study", workers=workers or os.cpu_count() or 1, quiet=_is_quiet())
+    if as_json:
+        _print_study(study, write_report(study))
+        return
     _finish(study, failures_only=True)
     console().print(demo_table(study), highlight=False, markup=False)
     typer.echo(f"picture: {out / 'planted.png'}")
@@ -127,11 +139,13 @@ def study(
         bool, typer.Option("--dry-run", help="Print the runs and what they will take; do nothing.")
     ] = False,
     data: DataOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Run the paper's experiments, all or some; go on with a study that was interrupted; write its report.
 
     Example: same study --out study --datasets ENZYMES --splits 0-1 --budget small
     """
+    from same.config import parse_setting
     from same.study.plan import DATASETS, QUESTIONS, Plan, names, parse_splits, parse_task_sets
 
     plan = Plan(
@@ -153,9 +167,12 @@ def study(
             typer.echo(line, err=True)
     crew = workers or os.cpu_count() or 1
     if dry_run:
-        from same.show import print_plan
+        from same.show import plan_rows, print_plan
 
-        print_plan(plan, out, crew)
+        if as_json:
+            typer.echo(json.dumps(plan_rows(plan, out), indent=1))
+        else:
+            print_plan(plan, out, crew)
         return
     from same.graphs import load
     from same.study.report import write_report
@@ -165,7 +182,11 @@ def study(
         check_kinds(plan, dataset, load(dataset, data))
     with _interruptible():
         found = run_study(plan, out, workers=crew, data=data, quiet=_is_quiet())
-    typer.echo(f"report: {write_report(found, data=data)}")
+    page = write_report(found, data=data)
+    if as_json:
+        _print_study(found, page)
+        return
+    typer.echo(f"report: {page}")
     _finish(found)
 
 
@@ -181,7 +202,9 @@ def tune(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The search's folder; the same command goes on with it.")
     ] = None,
-    method: Annotated[str, typer.Option("--method", "-m", help="What to tune; see `same train --help`.")] = "esame",
+    method: Annotated[
+        str, typer.Option("--method", "-m", help="What to tune; see `same train --help`.", autocompletion=_methods)
+    ] = "esame",
     tasks: Annotated[str, typer.Option("--tasks", "-t", help="For example gc,nc,lp.")] = "gc,nc,lp",
     trials: Annotated[int, typer.Option(min=1, help="How many configurations to try, the default first.")] = 100,
     splits: Annotated[str, typer.Option(help="On whose validation graphs, like 0 or 0-2.")] = "0",
@@ -207,6 +230,7 @@ def tune(
 
     Example: same tune ENZYMES -m esame -t gc,nc,lp --trials 100 --out tuned/enzymes
     """
+    from same.config import parse_setting
     from same.study.plan import names, parse_splits
     from same.study.space import DEFAULT, read_space
 
@@ -221,7 +245,7 @@ def tune(
     settle()
     from same.graphs import load
     from same.show import print_tuning
-    from same.study.tune import Question
+    from same.study.search import Question
     from same.study.tune import tune as search
     from same.study.tuned import BEST, config_name, write_best
     from same.study.tuning_report import summary, write_tuning_report
@@ -248,7 +272,7 @@ def tune(
         if save_config:
             write_best(found, save_config / f"{config_name(dataset, method, wanted)}.toml")
     if as_json:
-        typer.echo(json.dumps(summary(found), indent=1))
+        typer.echo(json.dumps({"report": str(page), **summary(found)}, indent=1))
         return
     print_tuning(found)
     typer.echo(f"best configuration: {out / BEST}\nreport: {page}")
@@ -267,6 +291,15 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def _print_study(study: "Study", page: Path) -> None:
+    """The study as JSON; the exit code says whether a run failed."""
+    from same.study.report import summary
+
+    typer.echo(json.dumps({"report": str(page), **summary(study)}, indent=1))
+    if study.failed:
+        raise typer.Exit(1)
+
+
 def _finish(study: "Study", failures_only: bool = False) -> None:
     """The last line, and the exit code, say what failed."""
     planned = len(study.plan.runs())
@@ -282,19 +315,25 @@ def _finish(study: "Study", failures_only: bool = False) -> None:
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a study or search, finished or not.")],
     data: DataOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the report of a study (Markdown, CSV, LaTeX, figures, one page beside the published numbers) or a search.
 
     Example: same report study
     """
-    from same.study.report import write_report
+    from same.study.report import summary, write_report
     from same.study.results import Study
-    from same.study.tune import QUESTION, Tuning
+    from same.study.search import QUESTION, Tuning
+    from same.study.tuning_report import summary as tuning_summary
     from same.study.tuning_report import write_tuning_report
 
-    search = (folder / QUESTION).is_file()
-    page = write_tuning_report(Tuning.open(folder)) if search else write_report(Study.open(folder), data=data)
-    typer.echo(f"report: {page}")
+    if (folder / QUESTION).is_file():
+        search = Tuning.open(folder)
+        page, found = write_tuning_report(search), tuning_summary(search)
+    else:
+        study = Study.open(folder)
+        page, found = write_report(study, data=data), summary(study)
+    typer.echo(json.dumps({"report": str(page), **found}, indent=1) if as_json else f"report: {page}")
 
 
 def _is_quiet() -> bool:
@@ -304,7 +343,10 @@ def _is_quiet() -> bool:
 @app.command(epilog="Methods: " + "; ".join(f"{name} {what}" for name, what in METHODS.items()) + ".")
 def train(
     dataset: Annotated[str | None, typer.Argument(help="Name, folder or zip of a set, or `planted`.")] = None,
-    method: Annotated[str | None, typer.Option("--method", "-m", help="One of " + ", ".join(METHODS) + ".")] = None,
+    method: Annotated[
+        str | None,
+        typer.Option("--method", "-m", help="One of " + ", ".join(METHODS) + ".", autocompletion=_methods),
+    ] = None,
     tasks: Annotated[str | None, typer.Option("--tasks", "-t", help="For example gc,nc,lp.")] = None,
     split: Annotated[int | None, typer.Option(help="Which of the ten splits, 0 to 9.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of everything random.")] = None,
@@ -327,6 +369,8 @@ def train(
 
     Example: same train ENZYMES -m esame -t gc,nc,lp --split 0 --out runs/first
     """
+    from same.config import make_config, parse_setting, read_config
+
     values = {} if config_file is None else read_config(config_file)
     values |= dict(map(parse_setting, settings or []))
     flags = {"dataset": dataset, "method": method, "tasks": tasks, "split": split, "seed": seed}
@@ -375,7 +419,7 @@ def show_config(
 
     Example: same config --show > my.toml
     """
-    from same.config import as_toml
+    from same.config import as_toml, make_config, read_config
 
     found = make_config({} if file is None else read_config(file), "configuration" if file is None else str(file))
     if as_json:
@@ -467,6 +511,7 @@ def embed(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
     kind: Annotated[str, typer.Option("--format", help="npz, or parquet where pyarrow is installed.")] = "npz",
     data: DataOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Node embeddings of a set, with graph ids and the mean of each graph.
 
@@ -476,7 +521,10 @@ def embed(
     from same.embedding import embed_set
 
     nodes = embed_set(folder, dataset, out, data=data, kind=kind)
-    typer.echo(f"{out}: embeddings of {nodes:,} nodes")
+    if as_json:
+        typer.echo(json.dumps({"file": str(out), "format": kind, "nodes": nodes}, indent=1))
+    else:
+        typer.echo(f"{out}: embeddings of {nodes:,} nodes")
 
 
 @contextmanager
@@ -568,6 +616,7 @@ def data_check(
 def data_fetch(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of the TU collection.")],
     data: DataOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Get sets of the TU collection, unless they are here already.
 
@@ -575,5 +624,17 @@ def data_fetch(
     """
     from same.graphs.sources import fetch
 
+    places = {}
     for name in names:
-        typer.echo(f"{name}: {'built in' if name == 'planted' else fetch(name, data)}")
+        places[name] = "built in" if name == "planted" else str(fetch(name, data))
+        if not as_json:
+            typer.echo(f"{name}: {places[name]}")
+    if as_json:
+        typer.echo(json.dumps([{"name": name, "place": place} for name, place in places.items()], indent=1))
+
+
+# In the order in which they are needed, which is that of the help.
+_ORDER = ("demo", "train", "evaluate", "embed", "study", "tune", "report", "config", "bench")
+app.registered_commands.sort(
+    key=lambda command: _ORDER.index(command.name or getattr(command.callback, "__name__", ""))
+)

@@ -11,25 +11,17 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from same.errors import InputError
+from same.names import METHODS
 
 Positive = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
-METHODS = {
-    "isame": "adapts encoder and head to each task alone, as MAML does (the paper's iSAME, Algorithm 1)",
-    "esame": "adapts only the head to each task alone, as ANIL does (the paper's eSAME, Algorithm 1)",
-    "classical": "all tasks at once on every batch, end to end (the paper's Cl, Algorithm 2)",
-    "finetuned": "classical on gc, nc and lp, then on the tasks named (the paper's FT, question Q2)",
-    "traditional": "meta-learning that adapts to all tasks at once, as MAML; adapts=heads: as ANIL (Algorithm 3)",
-    "infomax": "self-supervised reference, no labels (Deep Graph Infomax, Veličković et al. 2019)",
-    "untrained": "the encoder at its initialisation, a floor",
-}
-"""What can be trained, with one line each."""
-
 FIRST_TASKS = ("gc", "nc", "lp")
 """What fine-tuning is trained on first."""
 
+
+__all__ = ["FIRST_TASKS", "METHODS", "Config", "as_toml", "make_config", "parse_setting", "read_config"]
 
 _META = ("isame", "esame", "traditional")
 
@@ -191,22 +183,25 @@ def parse_setting(text: str) -> tuple[str, Any]:
 def as_toml(config: Config) -> str:
     """The configuration as a TOML file, each key with what it means.
 
-    >>> print(as_toml(Config(width=64))[:70])
-    # name of a set, or folder or zip in TU format
+    >>> print(as_toml(Config(seed=3)).splitlines()[1])
     dataset = "planted"
-    <BLANKLINE>
     """
     parts = []
     for name, field in Config.model_fields.items():
         value = config.model_dump(mode="json")[name]
         choices = getattr(field.annotation, "__args__", ()) if isinstance(field.default, str) else ()
         about = f"# {field.description}" + (f": {', '.join(choices)}" if choices else "")
-        line = f"# {name} =" if value is None else f"{name} = {_toml(value)}"
+        line = f"# {name} =" if value is None else f"{name} = {toml_value(value)}"
         parts.append(f"{about}\n{line}\n")
     return "\n".join(parts)
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A value as TOML, which writes texts, numbers, truth and lists as JSON does.
+
+    >>> toml_value({"gc": [1.5, True]})
+    '{"gc" = [1.5, true]}'
+    """
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
-    return json.dumps(value)
+        return "{" + ", ".join(f"{json.dumps(key)} = {toml_value(inner)}" for key, inner in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)

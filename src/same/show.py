@@ -6,14 +6,14 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from same.probes import Row
 from same.study import Plan, Study
 from same.study.results import PLAN
 from same.study.run import describe, expected_seconds, same_settings, todo
-from same.study.tune import Tuning
+from same.study.search import Tuning
 from same.study.tuning_report import heading, savings
 
 
@@ -82,7 +82,8 @@ def print_tuning(tuning: Tuning, shown: int = 4) -> None:
     trials = [trial for trial in tuning.done if trial != tuning.default][:shown]
     trials = [*([tuning.default] if tuning.default else []), *trials]
     heads = (f"{trial.number}{' (default)' if trial == tuning.default else ''}" for trial in trials)
-    table = Table("trial", *heads, title=Text(heading(tuning)), title_justify="left")
+    first = Column("trial", no_wrap=True)
+    table = Table(first, *heads, title=Text(heading(tuning)), title_justify="left")
     scores = (t.state if t.score is None else _number("score", t.score) for t in trials)
     table.add_row("score", *scores, end_section=True)
     for name in tuning.question.space.names:
@@ -95,13 +96,18 @@ def _about(seconds: float) -> str:
     return f"about {seconds:.0f} s" if seconds < 120 else f"about {seconds / 60:.0f} min"
 
 
+def plan_rows(plan: Plan, folder: Path) -> list[dict[str, Any]]:
+    """The runs, and which are done, as plain values."""
+    same_settings(plan, folder)
+    waiting = {config.key for config in todo(plan, folder)}
+    return [{"run": c.key, "done": c.key not in waiting, "what": describe(c)} for c in plan.runs()]
+
+
 def print_plan(plan: Plan, folder: Path, workers: int) -> None:
     """The runs, how many are done, and how long the others will take."""
-    same_settings(plan, folder)
+    for row in plan_rows(plan, folder):
+        print(f"{row['run']}  {'done ' if row['done'] else 'to do'}  {row['what']}")
     pending = todo(plan, folder)
-    waiting = {config.key for config in pending}
-    for config in plan.runs():
-        print(f"{config.key}  {'to do' if config.key in waiting else 'done '}  {describe(config)}")
     seconds = expected_seconds(pending, Study.open(folder) if (folder / PLAN).is_file() else None)
     total = len(plan.runs())
     time_left = "unknown, no run is done yet" if seconds is None else _about(seconds / workers)

@@ -122,7 +122,7 @@ def train(
         report: is told the step, the most steps there may be, and the news (`losses`, or a validation's record).
         stop: asked after every step, and once before, whether to save and raise `InterruptedTraining`.
         checkpoint_seconds: the most time between checkpoints; there is one at every validation in any case.
-        give_up: asked with the history after every validation whether to raise `GivenUpTraining`.
+        give_up: asked with the history after every validation but the last whether to raise `GivenUpTraining`.
     """
     optimiser = torch.optim.Adam(model.parameters(), lr=config.outer_lr, weight_decay=config.weight_decay, fused=True)
     state = State()
@@ -142,9 +142,10 @@ def train(
         _validate(model, method, validation, config, state, epoch=0)
         report(0, steps, state.history[-1])
         save()
-    if give_up(state.history):  # What the last session did not live to ask.
-        raise GivenUpTraining
     while _goes_on(state, config) and state.step < steps:
+        # Asked here, so that a run that is killed before it can ask does so when it is taken up again.
+        if state.history[-1]["step"] == state.step and give_up(state.history):
+            raise GivenUpTraining
         epoch, step = divmod(state.step, sampler.steps)
         # For dropout, and for weightings that draw: a resumed step draws what it would have drawn.
         torch.manual_seed(int(stream(config.seed, "dropout", config.split, state.step).integers(2**63)))
@@ -156,8 +157,6 @@ def train(
             _validate(model, method, validation, config, state, epoch=epoch + 1)
             report(state.step, steps, state.history[-1])
             save()
-            if give_up(state.history):
-                raise GivenUpTraining
         elif clock.unread() > checkpoint_seconds:
             save()
         if stop():
@@ -247,6 +246,13 @@ def _goes_on(state: State, config: Config) -> bool:
     """Whether the best validation is not yet too long ago."""
     assert state.best_record is not None
     return state.history[-1]["epoch"] - state.best_record["epoch"] < config.patience
+
+
+def is_over(history: Sequence[Record], config: Config) -> bool:
+    """Whether a training with this history has come to its end, by patience or by the cap."""
+    best = min(history, key=lambda record: record["objective"])
+    epoch = history[-1]["epoch"]
+    return bool(epoch >= config.epochs or epoch - best["epoch"] >= config.patience)
 
 
 class _Clock:

@@ -61,7 +61,7 @@ def test_all_forms_are_one(tmp_path):
         np.testing.assert_array_equal(as_store(form).x, store.x)
 
 
-@pytest.mark.parametrize("graphs", [3, [], [1, 2], np.ones((3, 4)), None, [nx.path_graph(2), 1]], ids=repr)
+@pytest.mark.parametrize("graphs", [3, [], [1, 2], np.ones((3, 4)), None, [nx.path_graph(2), 1]], ids=range(6))
 def test_what_are_no_graphs(graphs):
     with pytest.raises(InputError, match="give PyG data, networkx graphs, a GraphStore"):
         as_store(graphs)

@@ -11,6 +11,7 @@ from helpers import random_store
 from same.episodes import EpisodeSampler, Part, moved
 from same.graphs.batch import GraphBatch
 from same.methods import SAME, adapt, esame, isame, learn_inner_rates, outer_losses
+from same.methods.closed import closed_losses
 from same.nn import Encoder, Model
 from same.tasks import Examples, Task, make_tasks
 
@@ -260,3 +261,63 @@ def test_outer_losses_reads_any_iterable():
     store, tasks, model = make()
     found = outer_losses(model, [tuple(p) for p in draw(store, tasks)], lambda m, t, s: adapt(m, t, s, lr=0.1))
     assert list(found) == list(TASKS)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"pair": "concat"},
+        {"unit_norm": False},
+        {"residual": False},
+        {"residual": False, "unit_norm": False},
+        {"width": 3},  # The width of the input: the first layer has a residual connection, too.
+        {"inner_steps": 3},
+        {"first_order": True},
+        {"learned": True, "inner_steps": 2},
+        {"weights": {"gc": 0.5, "lp": 2.0}},
+        {"tasks": ("nc",)},
+    ],
+    ids=str,
+)
+def test_derivatives_written_out_are_those_of_autograd(options, monkeypatch):
+    settings = dict(options)
+    how = {name: settings.pop(name) for name in ("inner_steps", "first_order") if name in settings}
+    learned, weights = settings.pop("learned", False), settings.pop("weights", {})
+    residual = settings.pop("residual", True)
+    store, tasks, model = make(**settings)
+    model.encoder.residual = residual
+    model.weighting.weights = weights
+    if learned:
+        learn_inner_rates(model, 0.1)
+        model.double()
+    method, episode = isame(**how), draw(store, tasks)
+    assert closed_losses(model, episode, lr=0.1, steps=1, first_order=False), "our own parts are known"
+    found = method.losses(model, episode)
+    written_out = gradients(model.weighting.weigh(found), model)
+    monkeypatch.setattr("same.methods.same.closed_losses", lambda *args, **kwargs: None)
+    expected = method.losses(model, episode)
+    by_autograd = gradients(model.weighting.weigh(expected), model)
+    for name, loss in expected.items():
+        torch.testing.assert_close(found[name], loss, rtol=1e-10, atol=1e-12)
+    for name, gradient in by_autograd.items():
+        theirs = torch.zeros_like(model.get_parameter(name)) if gradient is None else gradient
+        ours = torch.zeros_like(theirs) if written_out[name] is None else written_out[name]
+        torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-11, msg=lambda m, name=name: f"{name}: {m}")
+
+
+def test_what_is_not_known_to_the_last_operation_goes_by_autograd():
+    store, tasks, model = make()
+    episode, how = draw(store, tasks), {"lr": 0.1, "steps": 1, "first_order": False}
+
+    class Other(type(tasks[0])):
+        def loss(self, output, examples):
+            return 2 * super().loss(output, examples)
+
+    doubled = [Part(Other(store), *rest) if task.name == "gc" else Part(task, *rest) for task, *rest in episode]
+    assert closed_losses(model, doubled, **how) is None
+    one, two = isame().losses(model, episode), isame().losses(model, doubled)
+    assert two["gc"] > one["gc"]
+    assert closed_losses(make(kind="sage")[2], episode, **how) is None
+    model.encoder.register_forward_hook(lambda *args: None)
+    assert closed_losses(model, episode, **how) is None

@@ -281,7 +281,8 @@ def test_the_commands(trained, tmp_path):
     assert code == 0
     assert "protocol paper, pair features symmetric" in out
     assert "lp AUC" in out
-    assert same("embed", trained, "planted", "--out", tmp_path / "e.npz")[0] == 0
+    code, out, _ = same("embed", trained, "planted", "--out", tmp_path / "e.npz", "--json")
+    assert (code, json.loads(out)) == (0, {"file": str(tmp_path / "e.npz"), "format": "npz", "nodes": 7102})
     for arguments, message in [
         (("evaluate", tmp_path), "holds no run"),
         (("evaluate", trained, "--protocol", "x"), "protocol: 'x' is not one of paper, released"),

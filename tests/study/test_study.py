@@ -118,6 +118,22 @@ def test_a_dry_run_says_what_is_to_do_and_does_nothing(finished, tmp_path):
     assert re.search(r"about \d+ (s|min)", out)
 
 
+def test_a_study_and_its_report_as_json(finished):
+    code, out, _ = same("report", finished, "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert Path(found["report"]) == finished / "report.html"
+    assert (found["planned"], found["done"], found["failed"]) == (14, 14, {})
+    (table,) = [table for table in found["tables"] if table["key"] == "overview"]
+    cell = next(row for row in table["rows"] if row["model"] == "eSAME")
+    assert cell["mean"] == pytest.approx(sum(cell["splits"].values()) / 2)
+    assert {claim["holds"] for claim in found["claims"]} <= {True, False, None}
+    assert json.loads(same("study", "--out", finished, *SMALL, *TINY, "--json")[1]) == found
+    rows = json.loads(same("study", "--out", finished, *SMALL[:-1], "0-2", *TINY, "--dry-run", "--json")[1])
+    assert [row["done"] for row in rows].count(True) == 14
+    assert len(rows) == 21
+
+
 def test_a_study_grows(tmp_path):
     arguments = ("--datasets", "planted", "--questions", "overview", "--methods", "esame", *TINY)
     for splits in ("0", "1"):

@@ -26,9 +26,9 @@ from same.study.engine import execute
 from same.study.plan import Plan
 from same.study.run import remember
 from same.study.samplers import SAMPLERS, ax_search, choose_sampler, random_search
+from same.study.search import Question, Trial, Tuning
 from same.study.space import DEFAULT, NOT_SEARCHED, Parameter, Space, make_space, read_space
 from same.study.stopping import MedianRule, scores_so_far
-from same.study.tune import Question, Trial, Tuning
 from same.study.tuned import config_name, read_tuned, write_best
 from same.study.tuning_report import importances, savings, write_tuning_report
 from test_cli import COMMAND
@@ -305,9 +305,9 @@ def test_scores_are_those_around_the_least_loss():
 
 def test_the_median_rule():
     done = [_history([0, s, s, s, s]) for s in (0.2, 0.4, 0.6, 0.8)]
-    assert MedianRule.from_done(done[:3]) == MedianRule()
+    assert MedianRule.from_trials(done[:3]) == MedianRule()
     assert MedianRule().cut(_history([0, 0, 0])) is None
-    rule = MedianRule.from_done(done)
+    rule = MedianRule.from_trials(done)
     assert [epoch for epoch, _ in rule.bars] == [10, 15, 20]
     assert {bar for _, bar in rule.bars} == {0.5}
     assert rule.cut(_history([0, 0.5, 0.5])) is None
@@ -315,9 +315,10 @@ def test_the_median_rule():
     assert rule(_history([0, 0.4, 0.4]))
     assert not rule(_history([0, 0.4]))
     # One that ended early keeps what it had; and there is a time of grace.
-    late = MedianRule.from_done([*done[1:], _history([0, 0.9])])
+    late = MedianRule.from_trials([*done[1:], _history([0, 0.9])])
     assert late.bars[-1] == (20, pytest.approx(0.7))
-    slow = MedianRule.from_done([_history([0] * 4 + [s] * 15) for s in (0.2, 0.4, 0.6, 0.8)])
+    assert MedianRule.from_trials(done, [_history([0, 0.1, 0.1])]).bars[-1] == (20, pytest.approx(0.4))
+    slow = MedianRule.from_trials([_history([0] * 4 + [s] * 15) for s in (0.2, 0.4, 0.6, 0.8)])
     assert slow.bars[0][0] == 30
 
 

@@ -19,7 +19,7 @@ import torch
 from same.config import Config
 from same.files import read_json
 from same.runs import run
-from same.study.tune import Tuning
+from same.study.search import Tuning
 from same.tensors import load_tensors
 from same.training import InterruptedTraining
 

@@ -21,8 +21,8 @@ from same.runs import open_run
 from same.study.plan import Plan
 from same.study.report import to_latex, to_markdown, write_report
 from same.study.results import RunResult, Study
+from same.study.search import Question, Trial, Tuning, read_question
 from same.study.tables import make_tables
-from same.study.tune import Question, Trial, Tuning, _read_question
 from same.study.tuning_report import write_tuning_report
 from same.tensors import load_tensors
 from trust.faults import CONFIG
@@ -93,7 +93,7 @@ def test_a_pickle_everywhere_else(tmp_path, evil):
     with pytest.raises(DamagedError):
         Study.open(tmp_path)
     with pytest.raises(DamagedError):
-        _read_question(tmp_path)
+        read_question(tmp_path)
     (tmp_path / "SET.zip").write_bytes(evil)
     with pytest.raises(InputError, match="not a whole zip file"):
         load(tmp_path / "SET.zip")

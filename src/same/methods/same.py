@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from same.episodes import embed
 from same.methods.adapt import Params, adapt, inner_rates, outputs, test
+from same.methods.closed import closed_losses
 from same.tasks.task import Task, judged
 
 Adapt = Callable[[nn.Module, Task, Any], Params]
@@ -54,6 +55,11 @@ class SAME:
 
     def losses(self, model: nn.Module, episode: Any) -> dict[str, Tensor]:
         """The outer losses of an episode, by task."""
+        if self.adapt_encoder:
+            lr = inner_rates(model) or self.inner_lr
+            known = closed_losses(model, episode, lr=lr, steps=self.inner_steps, first_order=self.first_order)
+            if known is not None:
+                return known
         return outer_losses(model, self._prepared(model, episode), self._adapt(model, self.first_order))
 
     def evaluate(self, model: nn.Module, episode: Any) -> dict[str, tuple[float, float]]:

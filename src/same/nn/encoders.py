@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from same.errors import InputError
 from same.graphs.batch import GraphBatch
+from same.nn.chain import Convolution, Op
 from same.nn.norm import unit_norm
 from same.nn.sparse import propagate
 
@@ -120,6 +121,20 @@ class Encoder(nn.Module):
             if self.unit_norm:
                 h = unit_norm(h)
         return h
+
+    def ops(self, name: str, batch: GraphBatch) -> list[Op] | None:
+        """What `forward` consists of, for `same.nn.chain`; None where that is not known."""
+        if self.norms or (self.dropout and self.training):
+            return None
+        found: list[Op] = []
+        columns = batch.x.shape[1]
+        for i, layer in enumerate(self.layers):
+            if type(layer) is not GCNLayer:
+                return None
+            residual = self.residual and (i > 0 or columns == self.width)
+            own = f"{name}.layers.{i}"
+            found.append(Convolution(own, batch, first=i == 0, residual=residual, unit_norm=self.unit_norm))
+        return found
 
 
 class PyGEncoder(nn.Module):

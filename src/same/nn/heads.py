@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from same.nn.chain import ConcatenatedPairs, Linear, Op, SymmetricPairs, means, rows
 from same.nn.pairs import Pair, pair_scores
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ class NodeHead(nn.Module):
         """[examples, outputs] for the nodes `examples.index`, or for all."""
         return self.out(h if examples.index is None else h.index_select(0, examples.index))
 
+    def ops(self, name: str, examples: "Examples") -> list[Op]:
+        """What `forward` consists of, for `same.nn.chain`."""
+        found: list[Op] = [Linear(f"{name}.out", relu=False)]
+        return found if examples.index is None else [*found, rows(examples.index, examples.inputs.num_nodes)]
+
 
 class GraphHead(nn.Module):
     """A linear layer and ReLU on the nodes, their mean over each graph, and a linear layer."""
@@ -33,6 +39,10 @@ class GraphHead(nn.Module):
     def forward(self, h: Tensor, examples: "Examples") -> Tensor:
         """[examples, outputs] for all graphs of the batch."""
         return self.out(examples.inputs.mean(F.relu(self.node(h))))
+
+    def ops(self, name: str, examples: "Examples") -> list[Op]:
+        """What `forward` consists of, for `same.nn.chain`."""
+        return [Linear(f"{name}.node", relu=True), means(examples.inputs), Linear(f"{name}.out", relu=False)]
 
 
 class PairHead(nn.Module):
@@ -52,3 +62,9 @@ class PairHead(nn.Module):
         """[examples] for the pairs `examples.index` [2, examples]."""
         z = F.relu(self.node(h))
         return pair_scores(z, self.out.weight[0], examples.index, self.pair) + self.out.bias
+
+    def ops(self, name: str, examples: "Examples") -> list[Op]:
+        """What `forward` consists of, for `same.nn.chain`."""
+        assert examples.index is not None
+        kind = SymmetricPairs if self.pair == "symmetric" else ConcatenatedPairs
+        return [Linear(f"{name}.node", relu=True), kind(f"{name}.out", examples.index, examples.inputs.num_nodes)]

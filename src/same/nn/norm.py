@@ -40,7 +40,7 @@ class _Gradient(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, g: Tensor, s: Tensor, y: Tensor, r: Tensor) -> Tensor:
-        yg = _dot(y, g)
+        yg = row_dot(y, g)
         ctx.save_for_backward(g, y, r, yg)
         return torch.addcmul(g, y, yg, value=-1).mul_(r)
 
@@ -49,11 +49,16 @@ class _Gradient(torch.autograd.Function):
     def backward(ctx: Any, v: Tensor) -> tuple[Tensor, Tensor, None, None]:
         """Of φ = v · ∂s: ∂φ/∂g = r (v − y (y·v)), ∂φ/∂s = r² (y (3 (y·v)(y·g) − v·g) − v (y·g) − g (y·v))."""
         g, y, r, yg = ctx.saved_tensors
-        yv, vg = _dot(y, v), _dot(v, g)
+        yv, vg = row_dot(y, v), row_dot(v, g)
         by_g = torch.addcmul(v, y, yv, value=-1).mul_(r)
         by_s = (y * (3 * yv * yg - vg)).addcmul_(v, yg, value=-1).addcmul_(g, yv, value=-1).mul_(r.square())
         return by_g, by_s, None, None
 
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
+def row_dot(a: Tensor, b: Tensor) -> Tensor:
+    """[n, 1] the products of rows.
+
+    >>> row_dot(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]))
+    tensor([[11.]])
+    """
     return (a * b).sum(dim=1, keepdim=True)

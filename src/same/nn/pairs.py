@@ -19,7 +19,7 @@ def pair_features(h: Tensor, pairs: "Tensor | None", pair: Pair) -> Tensor:
     tensor([[2., 3.]])
     """
     pairs = _checked(pairs, pair)
-    u, v = _ends(h, pairs)
+    u, v = ends(h, pairs)
     return torch.cat([u, v] if pair == "concat" else [(u - v).abs(), u * v], dim=1)
 
 
@@ -59,11 +59,11 @@ class _Symmetric(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, weight: Tensor, pairs: Tensor) -> Tensor:
-        u, v = _ends(h, pairs)
+        u, v = ends(h, pairs)
         scores = (u * v) @ weight[1]
         u.sub_(v)
         if any(ctx.needs_input_grad):
-            ctx.sign, ctx.by_node = u.sign(), _ByNode(pairs, len(h))
+            ctx.sign, ctx.by_node = u.sign(), ByNode(pairs, len(h))
             ctx.save_for_backward(h, weight)
         return scores.addmv_(u.abs_(), weight[0])
 
@@ -79,7 +79,7 @@ class _Gradient(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, e: Tensor, h: Tensor, weight: Tensor, sign: Tensor, by_node: "_ByNode"
+        ctx: Any, e: Tensor, h: Tensor, weight: Tensor, sign: Tensor, by_node: "ByNode"
     ) -> tuple[Tensor, Tensor]:
         m, n = by_node.of_pairs(e) @ sign, by_node.of_nodes(e) @ h
         ctx.sign, ctx.by_node = sign, by_node
@@ -93,13 +93,13 @@ class _Gradient(torch.autograd.Function):
         """Of φ = p · ∂h + q · ∂[a, b]; the derivative by e is that of the scores along (p, q)."""
         e, h, weight, m, n = ctx.saved_tensors
         (a, b), (qa, qb) = weight, q
-        u, v = _ends((p * a).addcmul_(h, qa), ctx.by_node.pairs)
+        u, v = ends((p * a).addcmul_(h, qa), ctx.by_node.pairs)
         by_e = u.sub_(v).mul_(ctx.sign).sum(1) + ctx.by_node.products((p * b).addcmul_(h, qb, value=0.5), h)
         by_h = (ctx.by_node.of_nodes(e) @ p).mul_(b).addcmul_(m, qa).addcmul_(n, qb)
         return by_e, by_h, torch.stack([(p * m).sum(0), (p * n).sum(0)]), None, None
 
 
-class _ByNode:
+class ByNode:
     """Pairs sorted by node, each once for either end: the rows of sparse matrices."""
 
     def __init__(self, pairs: Tensor, nodes: int) -> None:
@@ -128,5 +128,6 @@ class _ByNode:
         return torch.sparse_csr_tensor(self.start, columns, values, shape, check_invariants=False)
 
 
-def _ends(h: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
+def ends(h: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of both ends of pairs [2, p]."""
     return h.index_select(0, pairs[0]), h.index_select(0, pairs[1])

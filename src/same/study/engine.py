@@ -159,7 +159,7 @@ def _work(line: Connection, parent: int) -> None:
             continue
         try:
             job: Job = line.recv()
-        except EOFError:
+        except (EOFError, OSError):  # The driver is gone.
             return
         said = 0.0
 

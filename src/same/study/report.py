@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,43 @@ def _run_row(study: Study, key: str) -> dict[str, Any]:
         "cpu_seconds": run.training["cpu_seconds"],
         "versions": ", ".join(f"{name} {version}" for name, version in run.training.get("versions", {}).items()),
         "config": json.dumps(run.config.model_dump(mode="json", exclude_defaults=True)),
+    }
+
+
+def summary(study: Study) -> dict[str, Any]:
+    """The study as plain values: its plan, how far it is, its tables and the paper's claims."""
+    return {
+        "plan": study.plan.to_json(),
+        "planned": len(study.plan.runs()),
+        "done": len(study.runs),
+        "failed": {key: error.splitlines()[0] for key, error in study.failed.items()},
+        "claims": [
+            {**asdict(claim), "holds": None if claim.holds is None else bool(claim.holds)}
+            for claim in check_claims(study)
+        ],
+        "tables": [
+            {
+                "key": table.key,
+                "title": table.title,
+                "caption": table.caption,
+                "rows": [
+                    {table.first: label, "model": model, "column": column, **_values(cell)}
+                    for label, model, cells in table.rows
+                    for column, cell in zip(table.columns, cells, strict=True)
+                    if not cell.blank
+                ],
+            }
+            for table in make_tables(study)
+        ],
+    }
+
+
+def _values(cell: Cell) -> dict[str, Any]:
+    return {
+        "mean": cell.mean if cell.values else None,
+        "std": cell.std if cell.values else None,
+        "splits": cell.values,
+        "published": None if cell.published is None else cell.published.value,
     }
 
 

@@ -42,7 +42,10 @@ def scores_so_far(history: History) -> list[float]:
 
 @dataclass(frozen=True)
 class MedianRule:
-    """Give a trial up once its score so far is below the median of what others had by the same epoch.
+    """Give a trial up once its score so far is below the median of what those before it had by the same epoch.
+
+    Trials that were given up themselves count with what they had: if only those that were done did, the bar would rise
+    with every trial that does not reach it.
 
     Attributes:
         bars: (epoch, median) in order; empty for a rule that lets everything pass.
@@ -51,14 +54,14 @@ class MedianRule:
     bars: tuple[tuple[int, float], ...] = ()
 
     @classmethod
-    def from_done(cls, done: Sequence[History]) -> "MedianRule":
-        """The rule that trials which are done set for others."""
+    def from_trials(cls, done: Sequence[History], given_up: Sequence[History] = ()) -> "MedianRule":
+        """The rule that trials set for those after them."""
         if len(done) < ENOUGH:
             return cls()
         grace = GRACE * median(history[-1]["epoch"] for history in done)
-        curves = [([record["epoch"] for record in history], scores_so_far(history)) for history in done]
+        curves = [([record["epoch"] for record in history], scores_so_far(history)) for history in [*done, *given_up]]
         epochs = sorted({epoch for known, _ in curves for epoch in known[1:] if epoch >= grace})
-        # A trial that had ended by then keeps what it had.
+        # A trial that had ended by an epoch keeps what it had.
         return cls(tuple((e, median(scores[bisect(known, e) - 1] for known, scores in curves)) for e in epochs))
 
     def __call__(self, history: History) -> bool:

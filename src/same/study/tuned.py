@@ -5,13 +5,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from same.config import make_config, read_config
+from same.config import make_config, read_config, toml_value
 from same.errors import InputError
 from same.files import atomic
 from same.study.space import NOT_SEARCHED
 
 if TYPE_CHECKING:
-    from same.study.tune import Tuning
+    from same.study.search import Tuning
 
 BEST = "best.toml"
 """The best configuration, in the folder of a search."""
@@ -42,16 +42,9 @@ def write_best(tuning: "Tuning", path: Path) -> None:
     ]
     values = config.model_dump(mode="json")
     lines = [f"# {json.dumps(line, ensure_ascii=False)[1:-1]}" for line in about]
-    lines += [f"{key} = {_toml(values[key])}" for key in keys if values[key] is not None]
+    lines += [f"{key} = {toml_value(values[key])}" for key in keys if values[key] is not None]
     with atomic(path) as temporary:
         temporary.write_text("\n".join([*lines, ""]), encoding="utf-8")
-
-
-def _toml(value: Any) -> str:
-    """A value as TOML, which writes texts, numbers, truth and lists as JSON does."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(member)}" for key, member in value.items()) + "}"
-    return json.dumps(value, ensure_ascii=False)
 
 
 def read_tuned(folder: Path) -> dict[str, dict[str, Any]]:

@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from same.files import atomic
 from same.study.figures import Dot, dots, ranking
+from same.study.search import Trial, Tuning
 from same.study.space import Parameter
-from same.study.tune import Trial, Tuning
 
 PAGE, TABLE = "report.html", "trials.csv"
 _ENOUGH = 10

@@ -1,0 +1,10 @@
+"""For the reference: all keys of the configuration, as `same config --show` prints them."""
+
+from typing import Any
+
+from same.config import Config, as_toml
+
+
+def on_page_markdown(markdown: str, **kwargs: Any) -> str:
+    """Called for every page before it is rendered."""
+    return markdown.replace("<!-- config -->", f"```toml\n{as_toml(Config())}```")

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow test-ray bench docs format clean
+.PHONY: demo test test-slow test-ray trust audit bench docs format clean
 
 demo: $(VENV)/installed
 	$(BIN)/same demo
@@ -22,6 +22,17 @@ test-slow: $(VENV)/installed-dev
 # Real clusters on this machine.
 test-ray: $(VENV)/installed-ray
 	$(BIN)/pytest -q -m ray
+
+# Kills, damages and misleads what there is to, and prints what came of it; `make trust QUICK=1` for a tenth of it.
+trust: $(VENV)/installed-dev
+	PYTHONPATH=tests $(BIN)/python -m trust $(if $(QUICK),--quick)
+
+# Known vulnerabilities of what is installed; asks a service on the network.
+audit: $(VENV)/installed-dev
+	$(BIN)/python -c "import pip_audit" 2>/dev/null || $(BIN)/pip install --quiet "pip-audit>=2.7" || \
+		{ echo "audit: pip-audit cannot be installed; is there a network?" >&2; exit 2; }
+	$(BIN)/python -m pip_audit --local --skip-editable --progress-spinner off || \
+		{ echo "audit: vulnerabilities were found, or the service could not be reached; see above" >&2; exit 1; }
 
 # Needs the four sets: SAME_DATA names their folder, or `same data fetch` gets them.
 bench: $(VENV)/installed-bench

@@ -433,6 +433,7 @@ def test_an_own_task_needs_a_name():
 
 def spoil(folder, **changes):
     about = json.loads((folder / "config.json").read_text())
+    del about["sha256"]
     (folder / "config.json").write_text(json.dumps(about | changes))
 
 
@@ -448,6 +449,8 @@ def spoil(folder, **changes):
         (lambda f: spoil(f, own=[]), "is damaged or not of this version"),
         (lambda f: (f / "model.safetensors").unlink(), "is damaged or not of this version .*No such file"),
         (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 100), "is damaged or not of this version"),
+        (lambda f: flip(f, "config.json"), "the checksum is another"),
+        (lambda f: flip(f, "model.safetensors"), "the checksum is another"),
         (lambda f: change(f, "model.encoder.layers.0.weight", None), r"encoder\.layers\.0\.weight is missing"),
         (lambda f: change(f, "model.encoder.layers.9.weight", torch.ones(1)), r"layers\.9\.weight is one too many"),
         (lambda f: change(f, "model.encoder.layers.1.bias", torch.ones(9)), r"is \(9,\), .*, expected \(8,\)"),
@@ -461,6 +464,12 @@ def test_folders_that_are_not_whole(tmp_path, fitted, harm, message):
     with pytest.raises(InputError, match=message) as caught:
         SAME.load(tmp_path / "model")
     assert "\n" not in str(caught.value)
+
+
+def flip(folder, name):
+    content = bytearray((folder / name).read_bytes())
+    content[content.index(b"planted") if name == "config.json" else -9] ^= 1
+    (folder / name).write_bytes(content)
 
 
 def change(folder, name, value):

@@ -60,6 +60,14 @@ def test_all_methods_start_from_the_same_encoder_and_split():
             assert torch.equal(a, b)
 
 
+def test_scaling_is_fitted_on_training_graphs_alone():
+    setting = prepare(small(split=3))
+    of = np.repeat(np.arange(len(setting.store)), np.diff(setting.store.node_ptr))
+    nodes = np.isin(of, setting.split.train)
+    np.testing.assert_allclose(setting.store.inputs.mean, setting.store.x[nodes].mean(0), atol=1e-6)
+    np.testing.assert_allclose(setting.store.inputs.scale, setting.store.x[nodes].std(0), atol=1e-6)
+
+
 def test_fine_tuning_reuses_the_three_task_run_beside_it(tmp_path):
     config = small(method="finetuned", tasks="gc,lp")
     run(config, tmp_path / "alone")

@@ -259,16 +259,6 @@ def test_a_finished_run_is_not_done_again_and_another_is_not_overwritten(tmp_pat
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.txt"]
 
 
-@pytest.mark.parametrize("damage", [b"", b"garbage" * 99, "cut"])
-def test_a_damaged_checkpoint_is_said(tmp_path, damage):
-    with pytest.raises(InterruptedTraining):
-        run(SMALL, tmp_path / "run", stop=lambda: True)
-    path = tmp_path / "run" / CHECKPOINT
-    path.write_bytes(path.read_bytes()[:-100] if damage == "cut" else damage)
-    with pytest.raises(InputError, match=r"checkpoint\.safetensors: is damaged .*; delete it"):
-        run(SMALL, tmp_path / "run")
-
-
 @pytest.mark.parametrize("method", ["isame", "esame"])
 def test_training_on_planted_beats_the_untrained_encoder_on_unseen_graphs(tmp_path, method):
     """Target losses on the test graphs, after adapting to their support sets, by at least a tenth for every task."""

@@ -69,6 +69,12 @@ def main() -> None:
     except InputError as error:
         typer.echo(f"same: {' '.join(str(error).split())}", err=True)
         sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        # torch has no error of its own for it.
+        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
+            raise
+        typer.echo("same: out of memory; lower width, layers or batch_size, or use fewer workers", err=True)
+        sys.exit(2)
     except OSError as error:
         if error.filename is None:
             raise

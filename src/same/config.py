@@ -40,12 +40,12 @@ class Config(BaseModel):
     seed: int = Field(0, ge=0, description="of splits, initialisation, episodes and probes")
 
     scaling: Literal["standardise", "row", "both", "none"] = Field("standardise", description="of the attributes")
-    degree: int = Field(0, ge=0, description="one-hot degree up to this, as a further input; 0 for none")
-    walk: int = Field(0, ge=0, description="random-walk return probabilities, as further inputs; 0 for none")
+    degree: int = Field(0, ge=0, le=10_000, description="one-hot degree up to this, as a further input; 0 for none")
+    walk: int = Field(0, ge=0, le=1_000, description="random-walk return probabilities, as further inputs; 0 for none")
 
     encoder: Literal["gcn", "gin", "gat", "sage", "cheb"] = Field("gcn", description="kind of layers")
-    layers: Positive = Field(3, description="how many")
-    width: Positive = Field(256, description="of every layer and of the embeddings")
+    layers: Positive = Field(3, le=1_000, description="how many")
+    width: Positive = Field(256, le=65_536, description="of every layer and of the embeddings")
     residual: bool = Field(True, description="add a layer's input to its output")
     unit_norm: bool = Field(True, description="scale embeddings to length 1 after every layer")
     batch_norm: bool = Field(False, description="standardise every layer's output over the nodes of a batch")
@@ -55,7 +55,7 @@ class Config(BaseModel):
     )
 
     inner_lr: Rate = Field(0.1, description="rate of the inner loop (α)")
-    inner_steps: Positive = Field(1, description="steps of the inner loop")
+    inner_steps: Positive = Field(1, le=10_000, description="steps of the inner loop")
     first_order: bool = Field(False, description="leave out second derivatives")
     learn_inner_lr: bool = Field(False, description="learn an inner rate for each parameter")
     adapts: Literal["all", "heads"] = Field("all", description="what the inner loop of `traditional` adapts")
@@ -77,7 +77,7 @@ class Config(BaseModel):
     batch_size: Positive = Field(48, description="graphs an episode")
     max_epochs: Positive | None = Field(None, description="passes over the training graphs; none: the paper's caps")
     validate_every: Positive = Field(5, description="epochs between validations")
-    validation_episodes: Positive = Field(2, description="fixed episodes a validation uses")
+    validation_episodes: Positive = Field(2, le=10_000, description="fixed episodes a validation uses")
     patience: Positive = Field(50, description="epochs without a better validation before stopping")
     stop_on: Literal["loss", "score"] = Field("loss", description="sum over tasks that early stopping watches")
 

@@ -10,3 +10,7 @@ class InputError(ValueError):
     Traceback (most recent call last):
     same.errors.InputError: ENZYMES_A.txt, line 3: 'x' is not a number
     """
+
+
+class DamagedError(InputError):
+    """A file is gone, or is not what was written."""

@@ -1,7 +1,6 @@
 """What fitting leaves behind: everything that is needed to use a model without the graphs it was fitted to."""
 
 import copy
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,14 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from same import __version__
 from same.config import Config, make_config, read_config
-from same.errors import InputError
-from same.files import atomic
+from same.errors import DamagedError, InputError
+from same.files import atomic, seal, unsealed
 from same.graphs import GraphStore, Inputs, Split
 from same.methods.adapt import Params
 from same.nn import Model
@@ -36,6 +33,7 @@ from same.runs import (
     start_from,
 )
 from same.tasks import GraphTask
+from same.tensors import load_tensors, save_tensors
 from same.training import Record, State, train
 
 Array = np.ndarray
@@ -155,8 +153,8 @@ def save(fitted: Fitted, folder: Path, further: Mapping[str, Any]) -> None:
     with atomic(folder, folder=True) as temporary:
         # Copies, because tensors that share their memory, as tied weights do, are refused.
         copies = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-        save_file(copies, temporary / MODEL)
-        (temporary / CONFIG).write_text(json.dumps(about, indent=1), encoding="utf-8")
+        save_tensors(copies, temporary / MODEL)
+        (temporary / CONFIG).write_text(seal(about), encoding="utf-8")
 
 
 def load(folder: Path, own: Own, device: torch.device) -> tuple[Fitted, dict[str, Any]]:
@@ -178,7 +176,8 @@ def load(folder: Path, own: Own, device: torch.device) -> tuple[Fitted, dict[str
     if about["format"] != FORMAT:
         raise InputError(f"{folder}: written in format {about['format']}, this version reads {FORMAT}")
     try:
-        state = load_file(folder / MODEL)
+        about = unsealed(about)
+        state, _ = load_tensors(folder / MODEL)
         config = make_config(about["config"], str(folder / CONFIG))
         _check_own(folder, about["own"], own)
         inputs, described = inputs_from(config, state), about["graphs"]
@@ -192,9 +191,9 @@ def load(folder: Path, own: Own, device: torch.device) -> tuple[Fitted, dict[str
         for params in adapted.values():
             _matching(params, {name: value for name, value in model.state_dict().items() if name in params})
         classes, history, further = about["classes"], list(about["history"]), dict(about["further"])
-    except InputError:
-        raise
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+    except (OSError, KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        if isinstance(error, InputError) and not isinstance(error, DamagedError):
+            raise
         raise InputError(f"{folder}: is damaged or not of this version ({_line(error)}); save it again") from error
     model.to(device)
     adapted = {task: {name: p.to(device) for name, p in params.items()} for task, params in adapted.items()}

@@ -5,14 +5,13 @@ import json
 import logging
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from same import __version__
@@ -27,8 +26,8 @@ from same.episodes import (
     multi_task_episode,
     whole_episode,
 )
-from same.errors import InputError
-from same.files import atomic
+from same.errors import DamagedError, InputError
+from same.files import atomic, check_digests, digests, locked, read_json, write_json
 from same.graphs import GraphStore, Inputs, Split, load, split
 from same.graphs.inputs import DEGREE_WITHOUT_ATTRIBUTES
 from same.graphs.splits import rare_classes
@@ -38,13 +37,15 @@ from same.nn import Encoder, Model, PyGEncoder
 from same.parallel import ALONE, Ranks
 from same.streams import stream
 from same.tasks import GraphTask, make_tasks
-from same.training import Method, Record, State, train
+from same.tensors import load_tensors, save_tensors
+from same.training import HISTORY, PREVIOUS, Method, Record, State, read_state, train
+from same.training import RESULT as RESULT
 from same.weighting import Weighting, make_weighting
 
 log = logging.getLogger("same")
 
 _LEARNED = ("encoder.", "heads.")
-CONFIG, MODEL, RESULT = "config.json", "model.safetensors", "result.json"
+CONFIG, MODEL = "config.json", "model.safetensors"
 
 
 @dataclass(frozen=True)
@@ -230,57 +231,73 @@ def run(
     where = find_device(device)
     method, sampler, validation = lessons(config, setting)
     # Only now: a mistake in the configuration leaves nothing behind.
-    ranks.first(lambda: _write(folder / CONFIG, config.model_dump(mode="json")))
-    if config.method == "finetuned":
-        first, beside = ranks.first(lambda: _first_run(config, folder))
-        run(first, beside, data=data, device=device, report=report, stop=stop, ranks=ranks)
-        if ranks.rank == 0:  # The others begin where it does.
-            start_from(setting.model, load_file(beside / MODEL))
-    setting.model.to(where)
-    state = train(
-        setting.model,
-        method,
-        sampler,
-        validation,
-        config,
-        folder=folder,
-        report=report,
-        stop=stop,
-        give_up=give_up,
-        ranks=ranks,
-    )
+    with ExitStack() as held:
 
-    def finish() -> dict[str, Any]:
-        with atomic(folder / MODEL) as temporary:
-            save_file(setting.model.state_dict() | inputs_state(setting.store.inputs), temporary)
-        result = _result(config, state, sampler.steps)
-        _write(folder / RESULT, result)
-        return result
+        def begin() -> None:
+            held.enter_context(locked(folder))
+            _check_folder(folder, config)
+            with atomic(folder / CONFIG) as temporary:
+                temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
 
-    return ranks.first(finish)
+        ranks.first(begin)
+        if config.method == "finetuned":
+            first, beside = ranks.first(lambda: _first_run(config, folder))
+            run(first, beside, data=data, device=device, report=report, stop=stop, ranks=ranks)
+            if ranks.rank == 0:  # The others begin where it does.
+                start_from(setting.model, load_tensors(beside / MODEL)[0])
+        setting.model.to(where)
+        state = train(
+            setting.model,
+            method,
+            sampler,
+            validation,
+            config,
+            folder=folder,
+            report=report,
+            stop=stop,
+            give_up=give_up,
+            ranks=ranks,
+        )
+
+        def finish() -> dict[str, Any]:
+            with atomic(folder / MODEL) as temporary:
+                save_tensors(setting.model.state_dict() | inputs_state(setting.store.inputs), temporary)
+            (folder / PREVIOUS).unlink(missing_ok=True)
+            result = _result(config, state, sampler.steps)
+            result["files"] = digests(folder, (CONFIG, HISTORY, MODEL))  # The result vouches for what it came with.
+            write_json(folder / RESULT, result)
+            return result
+
+        return ranks.first(finish)
 
 
 def _done(folder: Path, config: Config) -> dict[str, Any] | None:
     """What came of a run that is finished; refuses a folder that is not its own."""
     _check_folder(folder, config)
-    if not ((folder / RESULT).is_file() and (folder / MODEL).is_file()):
-        return None
+    return finished(folder)
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """The result of a finished run, None where there is none; a run with a damaged file is said, and is not finished.
+
+    What is left of it tells how to finish it again: from its checkpoint that takes seconds.
+    """
     try:
-        return json.loads((folder / RESULT).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder / RESULT}: is damaged ({error}); delete it, and the run is finished again") from None
-
-
-def _write(path: Path, values: dict[str, Any]) -> None:
-    with atomic(path) as temporary:
-        temporary.write_text(json.dumps(values, indent=1), encoding="utf-8")
+        result = read_json(folder / RESULT)
+        check_digests(folder, result.get("files", {}))
+        return result if (folder / MODEL).is_file() else None
+    except FileNotFoundError:
+        return None
+    except DamagedError as error:
+        log.warning("%s; the run is finished again", error)
+        return None
 
 
 def _first_run(config: Config, folder: Path) -> tuple[Config, Path]:
     """The run that fine-tuning starts from: the one beside this run if it is done, otherwise one within this run."""
     first = first_config(config)
     beside = folder.parent / first.key
-    return first, beside if (beside / RESULT).is_file() else folder / "first"
+    return first, beside if finished(beside) is not None else folder / "first"
 
 
 def first_config(config: Config) -> Config:
@@ -328,12 +345,16 @@ def open_run(folder: Path) -> TrainedRun:
         raise InputError(f"{folder}: the run is not finished; `same train` with the same --out goes on with it")
     config = make_config(read_config(folder / CONFIG), str(folder / CONFIG))
     try:
-        state = load_file(folder / MODEL)
+        known = read_json(folder / RESULT).get("files", {})
+        check_digests(folder, {name: known[name] for name in (CONFIG, MODEL) if name in known})
+        state, _ = load_tensors(folder / MODEL)
         inputs = inputs_from(config, state)
         encoder = make_encoder(config, inputs.num_features)
         own = {name.removeprefix("encoder."): value for name, value in state.items() if name.startswith("encoder.")}
         encoder.load_state_dict(own)
-    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+    except DamagedError as error:
+        raise InputError(f"{error}; `same train` with the same --out mends it") from None
+    except (OSError, KeyError, RuntimeError) as error:
         raise InputError(
             f"{folder / MODEL}: is damaged or of another version ({error}); delete {RESULT} there and train again"
         ) from error
@@ -359,12 +380,26 @@ def find_device(name: str) -> torch.device:
 
 def _check_folder(folder: Path, config: Config) -> None:
     """Refuses a folder that holds another run, or anything else."""
-    if (folder / CONFIG).is_file():
+    if not folder.is_dir() or all(path.name.startswith(".") for path in folder.iterdir()):
+        return
+    try:
+        if not (folder / CONFIG).is_file():
+            raise InputError(f"{folder}: holds other files; choose another folder")
         there = make_config(read_config(folder / CONFIG), str(folder / CONFIG))
         if there != config:
             raise InputError(f"{folder}: holds another run ({config.differences(there)}); choose another folder")
-    elif folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
-        raise InputError(f"{folder}: holds other files; choose another folder")
+    except InputError:
+        if _key(folder) != config.key:
+            raise
+        log.warning("%s: is gone or damaged; it is written again", folder / CONFIG)
+
+
+def _key(folder: Path) -> str | None:
+    """The key of the configuration of the run in a folder, from what else it left."""
+    try:
+        return str(read_json(folder / RESULT)["key"])
+    except (FileNotFoundError, DamagedError, KeyError):
+        return read_state(folder).get("key")
 
 
 def _result(config: Config, state: State, steps: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The loop around any method: steps, validation, early stopping, checkpoints, history."""
 
 import json
+import logging
 import math
 import time
 import zlib
@@ -10,22 +11,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import safetensors
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from same.config import Config
 from same.episodes import moved
-from same.errors import InputError
-from same.files import atomic
+from same.errors import DamagedError, InputError
+from same.files import atomic, check_digests, read_json
 from same.parallel import ALONE, Ranks
 from same.streams import stream
+from same.tensors import load_tensors, read_about, save_tensors
 from same.weighting import Weighting
 
 Record = dict[str, Any]
 
-CHECKPOINT, HISTORY = "checkpoint.safetensors", "history.jsonl"
+log = logging.getLogger("same")
+
+CHECKPOINT, HISTORY, RESULT = "checkpoint.safetensors", "history.jsonl", "result.json"
+PREVIOUS = "checkpoint.previous.safetensors"
+"""The checkpoint before the last one, in case that one is damaged; a finished run has none."""
 
 
 class Method(Protocol):
@@ -129,11 +133,11 @@ def train(
     optimiser = torch.optim.Adam(model.parameters(), lr=config.outer_lr, weight_decay=config.weight_decay, fused=True)
 
     def begin() -> tuple[State, Any, Any]:
-        state = State()
-        if folder is not None and (folder / CHECKPOINT).is_file():
-            state = _restore(folder, model, optimiser)
-        elif config.average:
-            state.average = {name: p.detach().clone().cpu() for name, p in model.named_parameters()}
+        state = _restore(folder, model, optimiser, config.key) if folder is not None else None
+        if state is None:
+            state = State()
+            if config.average:
+                state.average = {name: p.detach().clone().cpu() for name, p in model.named_parameters()}
         return state, {name: value.cpu() for name, value in model.state_dict().items()}, optimiser.state_dict()
 
     state, *there = ranks.first(begin)
@@ -148,7 +152,7 @@ def train(
     def save() -> None:
         clock.read()
         if folder is not None and ranks.rank == 0:
-            _save(folder, model, optimiser, state)
+            _save(folder, model, optimiser, state, config.key)
 
     stop()  # Whoever is asked knows that from now on there is something to save, at the end of a step.
     if not state.history:
@@ -351,7 +355,7 @@ class _Clock:
         self.wall, self.cpu = wall, cpu
 
 
-def _save(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: State) -> None:
+def _save(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, state: State, key: str) -> None:
     """Writes the checkpoint, which holds everything, and the history, which repeats a part of it for people."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     tensors |= {f"average.{name}": value for name, value in state.average.items()}
@@ -360,29 +364,91 @@ def _save(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, stat
         tensors |= {f"adam.{number}.{slot}": value for slot, value in slots.items()}
     plain = {name: getattr(state, name) for name in ("step", "history", "best_record", "seconds", "cpu_seconds")}
     with atomic(folder / CHECKPOINT) as temporary:
-        save_file(tensors, temporary, {"state": json.dumps(plain)})
+        save_tensors(tensors, temporary, {**plain, "key": key})
+        if (folder / CHECKPOINT).is_file():
+            (folder / CHECKPOINT).replace(folder / PREVIOUS)
+    _write_history(folder, state)
+
+
+def _write_history(folder: Path, state: State) -> None:
     with atomic(folder / HISTORY) as temporary:
-        temporary.write_text("".join(json.dumps(record) + "\n" for record in state.history), encoding="utf-8")
+        temporary.write_text(_lines(state.history), encoding="utf-8")
 
 
-def _restore(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
-    """The state in a folder; model and optimiser are put back where they were."""
-    path = folder / CHECKPOINT
+def _lines(history: Sequence[Record]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in history)
+
+
+def checkpoints(folder: Path) -> Iterator[Path]:
+    """The checkpoints of a run, the last one first; to be left when one is found to be sound."""
+    yield from (path for name in (CHECKPOINT, PREVIOUS) if (path := folder / name).is_file())
+
+
+def read_state(folder: Path) -> Record:
+    """What a run's checkpoint says beside its tensors (`history`, `cpu_seconds` …); empty if there is no sound one."""
+    for path in checkpoints(folder):
+        try:
+            return read_about(path)
+        except DamagedError as error:
+            log.warning("%s", error)
+    return {}
+
+
+def read_history(folder: Path) -> list[Record]:
+    """What the validations of a run found; what cannot be vouched for is not taken.
+
+    The result of a finished run has the checksum of its history. Otherwise, and where it is damaged, the checkpoint
+    knows.
+    """
     try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            plain = json.loads(file.metadata()["state"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        groups: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "best": {}, "adam": {}}
-        for name, value in tensors.items():
-            group, _, rest = name.partition(".")
-            groups[group][rest] = value
-        model.load_state_dict(groups["model"])
-        slots: dict[int, dict[str, Tensor]] = {}
-        for name, value in groups["adam"].items():
-            number, _, slot = name.partition(".")
-            slots.setdefault(int(number), {})[slot] = value
-        optimiser.load_state_dict({**optimiser.state_dict(), "state": slots})
-        average = {name: groups["average"][name] for name, _ in model.named_parameters() if name in groups["average"]}
-        return State(average=average, best=groups["best"], **plain)
-    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{path}: is damaged ({error}); delete it to start the run again") from error
+        check_digests(folder, {HISTORY: read_json(folder / RESULT)["files"][HISTORY]})
+        return [json.loads(line) for line in (folder / HISTORY).read_text(encoding="utf-8").splitlines()]
+    except (FileNotFoundError, KeyError):
+        pass
+    except DamagedError as error:
+        log.warning("%s; the checkpoint is asked", error)
+    return list(read_state(folder).get("history", []))
+
+
+def _restore(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, key: str) -> State | None:
+    """The state in a folder, if there is one; model and optimiser are put back where they were."""
+    for path in checkpoints(folder):
+        try:
+            tensors, plain = load_tensors(path)
+        except DamagedError as error:
+            log.warning("%s; going on from an earlier state", error)
+            continue
+        if plain.pop("key", key) != key:
+            raise InputError(f"{path}: is of another run; choose another folder")
+        try:
+            state = _put_back(tensors, plain, model, optimiser)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"{path}: does not fit ({error}); delete it to start the run again") from error
+        _mend_history(folder, state)
+        return state
+    return None
+
+
+def _put_back(tensors: dict[str, Tensor], plain: Record, model: nn.Module, optimiser: torch.optim.Optimizer) -> State:
+    groups: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "best": {}, "adam": {}}
+    for name, value in tensors.items():
+        group, _, rest = name.partition(".")
+        groups[group][rest] = value
+    model.load_state_dict(groups["model"])
+    slots: dict[int, dict[str, Tensor]] = {}
+    for name, value in groups["adam"].items():
+        number, _, slot = name.partition(".")
+        slots.setdefault(int(number), {})[slot] = value
+    optimiser.load_state_dict({**optimiser.state_dict(), "state": slots})
+    average = {name: groups["average"][name] for name, _ in model.named_parameters() if name in groups["average"]}
+    return State(average=average, best=groups["best"], **plain)
+
+
+def _mend_history(folder: Path, state: State) -> None:
+    """Brings the history up to the checkpoint: the process may have died between the two."""
+    path, text = folder / HISTORY, _lines(state.history)
+    there = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    if there != _lines(state.history[:-1]) and (not there or not there.startswith(text)):
+        log.warning("%s: is gone or damaged; it is written again", path)
+    if there != text:
+        _write_history(folder, state)

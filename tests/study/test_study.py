@@ -141,15 +141,19 @@ def test_a_study_grows(tmp_path):
         assert code == 0, err
     assert out.splitlines()[-1] == "4 of 4 runs are done, none failed"
     assert "over 2 splits" in (tmp_path / "s" / "report.md").read_text()
-    # Damage that is repaired as the message says.
+    # Damage that is said, and repaired.
     (broken,) = [p for p in tmp_path.glob("s/runs/*/result.json") if '"epochs": 2' in p.read_text()][:1]
     broken.write_text("{")
+    (broken.parent / "evaluation.json").write_bytes(b"")
+    (tmp_path / "s" / "study.json").write_text("{")
     code, _, err = same("report", tmp_path / "s")
     assert code == 2
-    assert "is damaged" in err
-    broken.unlink()
-    code, _, err = same("study", "--out", tmp_path / "s", *arguments, "--splits", "1")
+    assert "study.json: is damaged" in err
+    code, out, err = same("study", "--out", tmp_path / "s", *arguments, "--splits", "0-1")
     assert code == 0, err
+    assert out.splitlines()[-1] == "4 of 4 runs are done, none failed"
+    for damaged in ("study.json", "result.json", "evaluation.json"):
+        assert f"{damaged}: is damaged" in err
     # The page needs the sets for a picture only.
     assert same("report", tmp_path / "s", "--data", tmp_path)[0] == 0
 

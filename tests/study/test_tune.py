@@ -1,7 +1,9 @@
 """Searches on the embedded set: interrupted, resumed, failing, given up, and blind to test graphs."""
 
 import json
+import logging
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -194,6 +196,28 @@ def test_killed_and_resumed_it_ends_the_same(found, tmp_path):
     assert "<svg" in page
 
 
+@pytest.mark.parametrize("damage", [b"", b"{", "flipped", "gone"])
+def test_damaged_files_are_said_and_done_again(found, tmp_path, caplog, damage):
+    shutil.copytree(found.folder, tmp_path / "t")
+    run = next(iter(sorted((tmp_path / "t" / "runs").iterdir())))
+    places = [tmp_path / "t" / name for name in ("tune.json", "trials.json")]
+    for path in [*places, run / "result.json", run / "history.jsonl", run / "checkpoint.safetensors"]:
+        if damage == "gone":
+            path.unlink() if path.name != "tune.json" else None
+        elif damage == "flipped":
+            content = bytearray(path.read_bytes())
+            content[len(content) // 2] ^= 2
+            path.write_bytes(content)
+        else:
+            path.write_bytes(damage)
+    with caplog.at_level(logging.WARNING, "same"):
+        assert outcomes(search(tmp_path / "t")) == outcomes(found)
+    if damage != "gone":
+        for name in ("tune.json", "trials.json", "result.json", "checkpoint.safetensors"):
+            assert f"{name}: is damaged" in caplog.text
+    assert (run / "history.jsonl").read_bytes() == (found.folder / "runs" / run.name / "history.jsonl").read_bytes()
+
+
 def test_the_order_in_which_trials_end_does_not_matter(found, tmp_path):
     def shuffled(jobs, workers):
         yield from inline(random.Random(1).sample(jobs, len(jobs)), workers)
@@ -323,7 +347,7 @@ def test_a_longer_round_is_another_search(found, tmp_path):
     tuning = search(tmp_path / "wide", question=wide, engine=counting)
     assert handed == [8]
     assert len(tuning.trials) == 8
-    assert Question.from_json(json.loads((tmp_path / "wide" / "tune.json").read_text()), "") == wide
+    assert read_question(tmp_path / "wide") == wide
     with pytest.raises(InputError, match="holds a search with another round"):
         search(tmp_path / "wide")
 

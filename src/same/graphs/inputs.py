@@ -122,10 +122,11 @@ class Inputs:
             return x
         parts = []
         if self.scaling != "row":
-            parts.append(((x - self.mean) / self.scale).astype(np.float32))
+            parts.append((x - self.mean) / self.scale)
         if self.scaling != "standardise":
-            parts.append(x / np.maximum(x.sum(axis=1, keepdims=True), 1))
-        return np.concatenate(parts, axis=1)
+            total = x.sum(axis=1, keepdims=True, dtype=np.float64)  # Single precision may overflow.
+            parts.append(x / np.maximum(total, 1))
+        return np.concatenate(parts, axis=1).astype(np.float32)
 
     def _structure(self, edges: Array, n: int) -> Array:
         columns = [np.empty((n, 0), np.float32)]

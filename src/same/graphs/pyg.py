@@ -11,6 +11,8 @@ from same.graphs.store import GraphStore
 
 Array = np.ndarray
 
+_MOST_COUNTED = 10**7  # Nodes that are only counted cost nothing to ask for, and memory to make.
+
 
 def from_pyg(graphs: Iterable[Any], *, name: str | None = None, node_labels: int | None = None) -> GraphStore:
     """A store from PyG graphs: a `Dataset` or a list of `Data`.
@@ -38,13 +40,17 @@ def from_pyg(graphs: Iterable[Any], *, name: str | None = None, node_labels: int
     items = [graphs] if isinstance(graphs, Data) else list(graphs)
     if not items:
         raise InputError(f"{name}: there are no graphs")
+    for i, item in enumerate(items):
+        if not isinstance(item, Data):
+            raise InputError(f"{name}: graph {i} is {type(item).__name__}, expected PyG's Data")
     sizes = np.array([_num_nodes(name, i, item) for i, item in enumerate(items)])
     starts = np.cumsum(sizes) - sizes
 
     x = _joined(name, "x", items, sizes)
     x = np.empty((int(sizes.sum()), 0), np.float32) if x is None else x.reshape(len(x), -1)
     edges = [
-        np.empty((2, 0), np.int64) if item.get("edge_index") is None else _numpy(item.edge_index) for item in items
+        np.empty((2, 0), np.int64) if item.get("edge_index") is None else _array(name, i, "edge_index", item.edge_index)
+        for i, item in enumerate(items)
     ]
     for i, (item, e, size) in enumerate(zip(items, edges, sizes, strict=True)):
         if item.get("edge_index") is None and item.get("adj_t") is not None:
@@ -54,7 +60,7 @@ def from_pyg(graphs: Iterable[Any], *, name: str | None = None, node_labels: int
 
     node_y = _joined(name, "node_y", items, sizes)
     graph_y = None
-    per_graph = [1 if item.get("y") is None else _rows(item.y) for item in items]
+    per_graph = [1 if item.get("y") is None else _rows(_array(name, i, "y", item.y)) for i, item in enumerate(items)]
     if node_y is None and sizes.max() > 1 and per_graph == sizes.tolist():
         node_y = _joined(name, "y", items, sizes)
     else:
@@ -83,22 +89,38 @@ def to_pyg(store: GraphStore) -> list[Any]:
     return graphs
 
 
-def _numpy(value: Any) -> Array:
-    return value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+def _array(name: str, i: int, key: str, value: Any) -> Array:
+    """Numbers in any form, as an array."""
+    try:
+        array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
+        if array.dtype.kind in "iufb":
+            return array
+        found = str(array.dtype)
+    except (TypeError, ValueError, RuntimeError) as error:  # Sparse, of a type that numpy does not have, ragged.
+        found = str(error).splitlines()[0]
+    raise InputError(f"{name}: {key} of graph {i} must be plain numbers ({found})")
 
 
-def _rows(value: Any) -> int:
-    return 1 if np.ndim(_numpy(value)) == 0 else len(value)
+def _rows(array: Array) -> int:
+    return 1 if array.ndim == 0 else len(array)
 
 
 def _num_nodes(name: str, i: int, item: Any) -> int:
-    known = item.get("x") is not None or item.get("num_nodes") is not None or item.get("node_y") is not None
-    size = int(len(item.x) if item.get("x") is not None else item.num_nodes) if known else 0
-    if not size and item.get("edge_index") is not None and item.edge_index.numel():
-        size = int(item.edge_index.max()) + 1
-    if not size:
+    """How many nodes a graph has: rows of `x` or `node_y`, what it says, or what its edges name."""
+    for key in ("x", "node_y"):
+        if item.get(key) is not None and (rows := _rows(_array(name, i, key, item[key]))):
+            return rows
+    known = item.get("num_nodes")
+    edges = None if item.get("edge_index") is None else _array(name, i, "edge_index", item.edge_index)
+    if known is None and edges is not None and edges.size:
+        known = int(edges.max()) + 1
+    if isinstance(known, bool) or not isinstance(known, int | None):
+        raise InputError(f"{name}: graph {i} has a num_nodes of {type(known).__name__}, expected a whole number")
+    if not known or known < 1:
         raise InputError(f"{name}: graph {i} has no nodes; leave it out")
-    return size
+    if known > _MOST_COUNTED:
+        raise InputError(f"{name}: graph {i} has {known} nodes, of which nothing is known; at most {_MOST_COUNTED}")
+    return known
 
 
 def _joined(name: str, key: str, items: list[Any], counts: Array) -> Array | None:
@@ -110,7 +132,7 @@ def _joined(name: str, key: str, items: list[Any], counts: Array) -> Array | Non
     for i, (value, count) in enumerate(zip(values, counts.tolist(), strict=True)):
         if value is None:
             raise InputError(f"{name}: graph {i} has no {key}, others have")
-        array = np.atleast_1d(_numpy(value))
+        array = np.atleast_1d(_array(name, i, key, value))
         if len(array) != count:
             raise InputError(f"{name}: {key} of graph {i} has {len(array)} rows, expected {count}")
         if array.shape[1:] != (arrays[0] if arrays else array).shape[1:]:

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from same.errors import InputError
-from same.files import atomic
+from same.files import atomic, clean
 from same.graphs.nx import from_networkx
 from same.graphs.planted import planted
 from same.graphs.pyg import from_pyg
 from same.graphs.store import GraphStore
-from same.graphs.tu import read_tu
+from same.graphs.tu import MAX_BYTES, read_tu
 
 log = logging.getLogger("same")
 
@@ -200,6 +200,7 @@ def _read_cached(path: Path) -> GraphStore:
             log.warning("%s; reading the source again", error)
             shutil.rmtree(folder)
     store = read_tu(path)
+    clean(folder.parent, seconds=86_400)  # Others may be writing to the cache at this moment.
     try:
         store.save(folder)
     except InputError as error:
@@ -262,6 +263,8 @@ def _transfer(url: str, target: Path) -> None:
             while block := response.read(1 << 16):
                 file.write(block)
                 done += len(block)
+                if done > MAX_BYTES:
+                    raise InputError(f"{url}: is larger than {MAX_BYTES} bytes; refused")
                 progress.update(bar, completed=done)
         if total is not None and done != total:
             raise OSError(f"the connection ended after {done} of {total} bytes")

@@ -23,6 +23,9 @@ Array = np.ndarray
 _FORMAT = 1
 _CHECKED_NUMBERS = 2**24
 _HEADER = "store.json"
+_MOST_CLASSES = (
+    2**16
+)  # A label of another sort taken for a class must not cost the memory of as many names and outputs.
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,6 +396,8 @@ def _labels(
         found = f"{y.min()}" if y.dtype.kind == "i" and y.ndim == 1 else f"{y.dtype} of the shape {y.shape}"
         raise InputError(f"{name}: {kind}_y must be classes 0..k-1 (integers) or targets (floats), not {found}")
     count = int(y.max()) + 1
+    if count > _MOST_CLASSES:
+        raise InputError(f"{name}: {kind}_y has the class {count - 1}; classes are numbered 0..k-1, k at most 65536")
     classes = tuple(map(str, range(count))) if classes is None else tuple(classes)
     if len(classes) < count:
         raise InputError(f"{name}: {kind}_y has the class {count - 1}, but only {len(classes)} class names")

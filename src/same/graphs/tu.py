@@ -17,7 +17,8 @@ from same.graphs.store import GraphStore
 Array = np.ndarray
 
 # Far beyond any set of the collection, and what an archive that lies about itself can cost at most.
-_MAX_BYTES = 8 * 2**30
+MAX_BYTES = 8 * 2**30
+"""The most that an archive may unpack to, or a download be."""
 _MAX_RATIO = 200
 _DAMAGED = (zipfile.BadZipFile, OSError, ValueError)
 
@@ -115,8 +116,8 @@ def _zip_texts(path: Path) -> tuple[str, _Texts]:
         if member.file_size > max(_MAX_RATIO * member.compress_size, 2**20):
             raise InputError(f"{path}: the member {member.filename!r} unpacks to {member.file_size} bytes; refused")
     total = sum(member.file_size for member in members)
-    if total > _MAX_BYTES:
-        raise InputError(f"{path}: unpacks to {total} bytes, more than {_MAX_BYTES}; refused")
+    if total > MAX_BYTES:
+        raise InputError(f"{path}: unpacks to {total} bytes, more than {MAX_BYTES}; refused")
 
     def reader(member: zipfile.ZipInfo) -> Callable[[], bytes]:
         def read() -> bytes:

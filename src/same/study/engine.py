@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -42,8 +43,20 @@ class Job:
 Engine = Callable[[Sequence[Job], int], Iterator[Event]]
 
 
-def execute(job: Job, report: Callable[[int, int, dict[str, Any]], None], stop: Callable[[], bool]) -> None:
-    """Trains and evaluates one run; what is there already is not done again."""
+def execute(
+    job: Job,
+    report: Callable[[int, int, dict[str, Any]], None],
+    stop: Callable[[], bool],
+    saved: Callable[[], None] = lambda: None,
+) -> None:
+    """Trains and evaluates one run; what is there already is not done again.
+
+    Args:
+        job: what to do.
+        report: is told how training goes.
+        stop: asked after every step whether to save and stop.
+        saved: called when training is over: nothing that follows is lost if it is interrupted.
+    """
     from same.runs import run
     from same.study.results import evaluate_once
     from same.training import GivenUpTraining
@@ -53,6 +66,7 @@ def execute(job: Job, report: Callable[[int, int, dict[str, Any]], None], stop: 
         run(job.config, job.folder, data=job.data, report=report, stop=stop, give_up=give_up)
     except GivenUpTraining:
         return
+    saved()
     if job.evaluate:
         evaluate_once(job.folder, job.data)
 
@@ -80,15 +94,13 @@ def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
     def hire() -> None:
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs, os.getpid()), daemon=True)
-        # A child that is interrupted while it starts would say so at length.
-        before = (
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            if threading.current_thread() is threading.main_thread()
-            else None
-        )
-        process.start()
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
+        # A child that is interrupted while it starts would say so at length. For us the signal only waits.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if sys.platform != "win32" else None
+        try:
+            process.start()
+        finally:
+            if before is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         crew[ours] = process
 
@@ -118,8 +130,9 @@ def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
     finally:
         for process in crew.values():
             process.terminate()
+        end = time.monotonic() + 20
         for process in crew.values():
-            process.join(timeout=20)
+            process.join(timeout=max(0.0, end - time.monotonic()))
             process.kill()
 
 
@@ -129,8 +142,18 @@ def _work(line: Connection, parent: int) -> None:
     from same.training import InterruptedTraining
 
     settle()
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    stopped, at_once = threading.Event(), threading.Event()
+
+    def leave(*signal: object) -> None:
+        stopped.set()
+        if at_once.is_set():
+            raise InterruptedTraining
+
+    def stop() -> bool:
+        at_once.clear()  # Who asks has something to save.
+        return stopped.is_set()
+
+    signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The driver decides.
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     while not stopped.is_set():
@@ -149,11 +172,14 @@ def _work(line: Connection, parent: int) -> None:
                 line.send(("step", (step, steps)))
 
         try:
-            execute(job, report, stopped.is_set)
+            at_once.set()
+            execute(job, report, stop, at_once.set)
+            at_once.clear()
             line.send(("done", None))
         except InterruptedTraining:
             return
         except Exception as error:  # Whatever it is, the other runs go on.
+            at_once.clear()
             line.send(("failed", f"{type(error).__name__}: {error}\n{traceback.format_exc()}"))
 
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import logging
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,9 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
         _write(folder / "tables" / f"{table.key}.csv", to_csv(table))
         _write(folder / "tables" / f"{table.key}.tex", to_latex(table))
     for name, svg in figures.items():
-        # On its own a figure has no page whose colour it could take.
-        _write(folder / "figures" / f"{name}.svg", svg.replace("<svg ", '<svg color="#222" ', 1))
+        # A set may be called by its path. On its own a figure has no page whose colour it could take.
+        file = re.sub(r"[^\w.-]+", "_", name) + ".svg"
+        _write(folder / "figures" / file, svg.replace("<svg ", '<svg color="#222" ', 1))
     lines_ = ["# Study", "", caption(study), "", "## Claims", "", "| question | claim | LP | for | verdict | found |"]
     lines_ += ["|---|---|---|---|---|---|"]
     lines_ += [f"| {c.question} | {c.text} | {c.protocol} | {c.subject} | {c.verdict} | {c.found} |" for c in claims]
@@ -223,6 +225,8 @@ def _bar_figures(study: Study, tables: list[Table]) -> dict[str, str]:
 
 def _learning_curves(study: Study) -> dict[str, str]:
     """The validation objective of the three-task runs of the first split that has any."""
+    from same.training import read_history
+
     figures = {}
     for dataset in study.plan.datasets:
         series = []
@@ -230,11 +234,10 @@ def _learning_curves(study: Study) -> dict[str, str]:
             c = run.config
             plain = (c.weighting, c.adapts) == ("fixed", "all") and c.method != "untrained"
             if (c.dataset, c.tasks, c.split) == (dataset, TASKS, study.plan.splits[0]) and plain:
-                path = study.folder / RUNS / c.key / "history.jsonl"
-                if not path.is_file():
-                    log.warning("no learning curve: %s is missing", path)
+                records = read_history(study.folder / RUNS / c.key)
+                if not records:
+                    log.warning("no learning curve: %s has no history", study.folder / RUNS / c.key)
                     continue
-                records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
                 series.append((LABELS.get(c.method, c.method), [(r["epoch"], r["objective"]) for r in records]))
         if series:
             title = f"Validation loss, summed over three tasks, {dataset}, split {study.plan.splits[0]}"
@@ -255,8 +258,8 @@ def _embedding_pictures(study: Study, data: Path | None) -> dict[str, str]:
         config = next((c for method in ("esame", "isame") for c in of if c.method == method), None)
         if config is None:
             continue
-        run = open_run(study.folder / RUNS / config.key)
         try:
+            run = open_run(study.folder / RUNS / config.key)
             store = load(dataset, data).with_inputs(run.inputs)
         except InputError as error:
             log.warning("no picture of embeddings: %s", error)

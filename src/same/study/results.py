@@ -1,6 +1,7 @@
 """The results of a study: what its runs left in their folders, ready to be put into tables."""
 
 import json
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from same.config import Config
-from same.errors import InputError
-from same.files import atomic
+from same.errors import DamagedError, InputError
+from same.files import read_json, write_json
 from same.study.plan import Plan
+
+log = logging.getLogger("same")
 
 PLAN, RUNS, ERRORS, EVALUATION = "study.json", "runs", "errors", "evaluation.json"
 
@@ -19,8 +22,13 @@ def evaluate_once(folder: Path, data: Path | None) -> None:
     """Evaluates a finished run, under both protocols, unless it has been done."""
     from same.probes.evaluate import as_dict, evaluate_run
 
-    if (folder / EVALUATION).is_file():
+    try:
+        read_json(folder / EVALUATION)
         return
+    except FileNotFoundError:
+        pass
+    except DamagedError as error:
+        log.warning("%s; the run is evaluated again", error)
     start = time.perf_counter()
     untrained = json.loads((folder / "config.json").read_text(encoding="utf-8"))["method"] == "untrained"
     probes = ("linear", "network") if untrained else ("linear", "network", "own")
@@ -28,8 +36,7 @@ def evaluate_once(folder: Path, data: Path | None) -> None:
     released = evaluate_run(folder, data=data, probes=probes, tasks=["lp"], floors=untrained, protocol="released")
     seconds = round(time.perf_counter() - start, 3)
     found = {"paper": list(map(as_dict, rows)), "released": list(map(as_dict, released)), "seconds": seconds}
-    with atomic(folder / EVALUATION) as temporary:
-        temporary.write_text(json.dumps(found, indent=1), encoding="utf-8")
+    write_json(folder / EVALUATION, found)
 
 
 @dataclass(frozen=True)
@@ -59,21 +66,21 @@ class Study:
 
     @classmethod
     def open(cls, folder: Path) -> "Study":
-        """The study in a folder, finished or not."""
-        try:
-            plan = Plan.from_json(json.loads((folder / PLAN).read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            raise InputError(f"{folder}: holds no study (no {PLAN})") from None
-        except (ValueError, TypeError, AttributeError) as error:
-            raise InputError(f"{folder / PLAN}: not the plan of a study ({error})") from None
+        """The study in a folder, finished or not. A run with a damaged result does not count, and it is said."""
+        plan = read_plan(folder)
         runs, failed = {}, {}
         for config in plan.runs():
             place = folder / RUNS / config.key
-            if (place / EVALUATION).is_file() and (place / "result.json").is_file():
-                training, rows = (_read(place / name) for name in ("result.json", EVALUATION))
+            try:
+                training, rows = (read_json(place / name) for name in ("result.json", EVALUATION))
                 runs[config.key] = RunResult(config, training, rows)
-            elif (note := folder / ERRORS / f"{config.key}.json").is_file():
-                failed[config.key] = str(_read(note).get("error", "unknown"))
+                continue
+            except FileNotFoundError:
+                pass
+            except DamagedError as error:
+                log.warning("%s; the run does not count until `same study` has done it again", error)
+            if (error_text := read_error(folder, config.key)) is not None:
+                failed[config.key] = error_text
         return cls(folder, plan, runs, failed)
 
     def scores(
@@ -112,11 +119,24 @@ class Study:
         return found
 
 
-def _read(path: Path) -> Any:
+def read_plan(folder: Path) -> Plan:
+    """The plan of the study in a folder."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
-            raise ValueError("expected names and values")
-        return found
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: is damaged ({error}); delete it, and the study does it again") from None
+        return Plan.from_json(read_json(folder / PLAN))
+    except FileNotFoundError:
+        raise InputError(f"{folder}: holds no study (no {PLAN})") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        if isinstance(error, DamagedError):
+            raise DamagedError(f"{error}; the command that began the study writes it again") from None
+        raise InputError(f"{folder / PLAN}: not the plan of a study ({error})") from None
+
+
+def read_error(folder: Path, key: str) -> str | None:
+    """Why a run of a study or search failed, if it did."""
+    try:
+        return str(read_json(folder / ERRORS / f"{key}.json").get("error", "unknown"))
+    except FileNotFoundError:
+        return None
+    except DamagedError as error:
+        log.warning("%s", error)
+        return "unknown"

@@ -1,6 +1,6 @@
 """Runs a study: what is planned and not yet done, by an engine, with an overview; resumable at any point."""
 
-import json
+import logging
 import sys
 import time
 from collections import defaultdict
@@ -12,13 +12,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from same.config import Config
-from same.errors import InputError
-from same.files import atomic
+from same.errors import DamagedError, InputError
+from same.files import locked, write_json
 from same.graphs import GraphStore
 from same.study.engine import Engine, Job, local
 from same.study.plan import Plan, first_of
-from same.study.results import ERRORS, PLAN, RUNS, Study
+from same.study.results import ERRORS, PLAN, RUNS, Study, read_plan
 from same.tasks import make_tasks
+
+log = logging.getLogger("same")
 
 
 def run_study(
@@ -44,24 +46,24 @@ def run_study(
     Returns:
         The study, with what is done and what failed.
     """
-    plan = remember(plan, folder)
-    pending = todo(plan, folder)
-    configs = {config.key: config for config in pending}
-    jobs = [Job(config, folder / RUNS / config.key, data, first_of(config)) for config in pending]
-    total = len(plan.runs())
-    with Overview(str(folder), total, total - len(pending), quiet) as overview:
-        for what, key, more in engine(jobs, workers):
-            note_failure(folder, what, key, more)
-            overview(what, key, describe(configs[key]), more)
-    return Study.open(folder)
+    with locked(folder):
+        plan = remember(plan, folder)
+        pending = todo(plan, folder)
+        configs = {config.key: config for config in pending}
+        jobs = [Job(config, folder / RUNS / config.key, data, first_of(config)) for config in pending]
+        total = len(plan.runs())
+        with Overview(str(folder), total, total - len(pending), quiet) as overview:
+            for what, key, more in engine(jobs, workers):
+                note_failure(folder, what, key, more)
+                overview(what, key, describe(configs[key]), more)
+        return Study.open(folder)
 
 
 def note_failure(folder: Path, what: str, key: str, more: Any) -> None:
     """Keeps the error of a run that failed, outside its folder, and forgets that of one that is done."""
     place = folder / ERRORS / f"{key}.json"
     if what == "failed":
-        with atomic(place) as temporary:
-            temporary.write_text(json.dumps({"error": more}, indent=1), encoding="utf-8")
+        write_json(place, {"error": more})
     elif what == "done":
         place.unlink(missing_ok=True)
 
@@ -70,7 +72,11 @@ def same_settings(plan: Plan, folder: Path) -> Plan | None:
     """The plan of the study in a folder, if there is one; it must have the same settings."""
     if not (folder / PLAN).is_file():
         return None
-    there = Study.open(folder).plan
+    try:
+        there = read_plan(folder)
+    except DamagedError as error:  # Runs are told by their configurations: nothing is lost, whatever the plan was.
+        log.warning("%s", error)
+        return None
     if (there.budget, there.settings) != (plan.budget, plan.settings):
         found, asked = (f"budget {p.budget}, {dict(p.settings)}" for p in (there, plan))
         raise InputError(f"{folder}: holds a study with other settings ({found}, not {asked}); choose another folder")
@@ -84,10 +90,9 @@ def remember(plan: Plan, folder: Path) -> Plan:
     there = same_settings(plan, folder)
     if there is not None:
         plan = plan.grown(there)
-    elif folder.is_dir() and any(folder.iterdir()):
+    elif folder.is_dir() and any(folder.iterdir()) and not (folder / PLAN).is_file():
         raise InputError(f"{folder}: holds other files; choose another folder")
-    with atomic(folder / PLAN) as temporary:
-        temporary.write_text(json.dumps(plan.to_json(), indent=1), encoding="utf-8")
+    write_json(folder / PLAN, plan.to_json())
     return plan
 
 

@@ -4,7 +4,7 @@ Trials come in rounds. What a round tries, and when its trials are given up, dep
 on how many workers there are, nor on which trial ends first.
 """
 
-import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +12,14 @@ from statistics import mean, median
 from typing import Any
 
 from same.config import Config, make_config
-from same.errors import InputError
-from same.study.results import ERRORS, RUNS
+from same.errors import DamagedError, InputError
+from same.files import read_json
+from same.study.results import RUNS, read_error
 from same.study.space import Space, Values, make_space
 from same.study.stopping import History, MedianRule, scores_so_far
-from same.training import is_over
+from same.training import RESULT, is_over, read_history, read_state
+
+log = logging.getLogger("same")
 
 QUESTION, PROPOSED = "tune.json", "trials.json"
 ROUND = 4
@@ -154,15 +157,24 @@ def make_rules(question: Question, curves: Sequence[Curves]) -> dict[int, Median
 
 def run_state(config: Config, folder: Path, rule: MedianRule) -> tuple[str, History, str]:
     """How a run stands (`done`, `stopped`, `failed`, `open`), its history, and its error."""
-    place, error = folder / RUNS / config.key, folder / ERRORS / f"{config.key}.json"
-    lines = (place / "history.jsonl").read_text(encoding="utf-8") if (place / "history.jsonl").is_file() else ""
-    history = [json.loads(line) for line in lines.splitlines()]
-    if error.is_file():
-        return "failed", history, str(json.loads(error.read_text(encoding="utf-8"))["error"]).splitlines()[0]
+    place = folder / RUNS / config.key
+    history = read_history(place)
+    if (error := read_error(folder, config.key)) is not None:
+        return "failed", history, error.splitlines()[0]
     # The last validation of a run that has come to its end is too late to give it up.
     if (cut := rule.cut(history[:-1] if history and is_over(history, config) else history)) is not None:
         return "stopped", cut, ""
-    return "done" if (place / "result.json").is_file() else "open", history, ""
+    return "done" if history and _has_result(place) else "open", history, ""
+
+
+def _has_result(place: Path) -> bool:
+    try:
+        return bool(read_json(place / RESULT))
+    except FileNotFoundError:
+        return False
+    except DamagedError as error:
+        log.warning("%s; the run is finished again", error)
+        return False
 
 
 def judge(
@@ -194,17 +206,10 @@ def judge(
 
 def _cpu_seconds(run: Path) -> float:
     """How much processor time a run took, finished or not."""
-    from safetensors import SafetensorError, safe_open
-
-    from same.training import CHECKPOINT
-
     try:
-        if (run / "result.json").is_file():
-            return float(json.loads((run / "result.json").read_text(encoding="utf-8"))["cpu_seconds"])
-        with safe_open(run / CHECKPOINT, framework="pt") as file:
-            return float(json.loads(file.metadata()["state"])["cpu_seconds"])
-    except (OSError, SafetensorError, KeyError, ValueError):
-        return 0.0
+        return float(read_json(run / RESULT)["cpu_seconds"])
+    except (FileNotFoundError, DamagedError):
+        return float(read_state(run).get("cpu_seconds", 0.0))
 
 
 def look(question: Question, proposed: Sequence[Values], folder: Path) -> list[Trial]:
@@ -223,18 +228,20 @@ def look(question: Question, proposed: Sequence[Values], folder: Path) -> list[T
 def read_question(folder: Path) -> Question:
     """The question of the search in a folder."""
     try:
-        values = json.loads((folder / QUESTION).read_text(encoding="utf-8"))
-        return Question.from_json(values, str(folder / QUESTION))
+        return Question.from_json(read_json(folder / QUESTION), str(folder / QUESTION))
     except FileNotFoundError:
         raise InputError(f"{folder}: holds no search (no {QUESTION})") from None
+    except DamagedError:
+        raise
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{folder / QUESTION}: not the question of a search ({error})") from None
 
 
 def read_proposed(folder: Path) -> list[Values]:
     """The values of the trials that were proposed, in order."""
-    path = folder / PROPOSED
     try:
-        return list(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else []
-    except ValueError as error:
-        raise InputError(f"{path}: is damaged ({error}); delete it, and the same trials are proposed again") from None
+        return list(read_json(folder / PROPOSED)["trials"])
+    except FileNotFoundError:
+        return []
+    except KeyError:
+        raise DamagedError(f"{folder / PROPOSED}: is damaged (no trials)") from None

@@ -4,16 +4,14 @@ A round of trials is written down before it begins, and what came of it is read 
 search is killed, there is nothing to lose.
 """
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from same.config import Config
-from same.errors import InputError
-from same.files import atomic
+from same.errors import DamagedError, InputError
+from same.files import locked, write_json
 from same.study.engine import Engine, Job, local
 from same.study.results import RUNS
 from same.study.run import Overview, note_failure
@@ -63,8 +61,18 @@ def tune(
     Returns:
         The search, with what came of its trials.
     """
-    question = _remember(question, folder)
-    proposed = read_proposed(folder)
+    with locked(folder):
+        return _tune(_remember(question, folder), trials, folder, engine, workers, data, quiet)
+
+
+def _tune(
+    question: Question, trials: int, folder: Path, engine: Engine, workers: int, data: Path | None, quiet: bool
+) -> Tuning:
+    try:
+        proposed = read_proposed(folder)
+    except DamagedError as error:  # What is proposed depends on the trials before it alone.
+        log.warning("%s; the same trials are proposed again", error)
+        proposed = []
     known = sum(trial.state != "open" for trial in look(question, proposed[:trials], folder))
     ended: list[Trial] = []
     curves: list[Curves] = []
@@ -72,7 +80,7 @@ def tune(
         for first in range(0, trials, question.round):
             if len(proposed) <= first:
                 proposed += _propose(question, ended)
-                _write(folder / PROPOSED, proposed)
+                write_json(folder / PROPOSED, {"trials": proposed})
             numbers, rules = range(first, min(first + question.round, trials)), make_rules(question, curves)
             jobs = _jobs(question, [proposed[n] for n in numbers], folder, rules, data)
             names = {job.config.key: _name(question, job.config, proposed, numbers) for job in jobs}
@@ -123,8 +131,13 @@ def _name(question: Question, config: Config, proposed: Sequence[Values], number
 
 def _remember(question: Question, folder: Path) -> Question:
     """Writes the question into the folder; refuses the folder of another one."""
+    there = None
     if (folder / QUESTION).is_file():
-        there = read_question(folder)
+        try:
+            there = read_question(folder)
+        except DamagedError as error:
+            log.warning("%s; it is written again", error)
+    if there is not None:
         sampler = there.sampler if question.sampler == "auto" else question.sampler
         question = replace(question, sampler=sampler)
         if there != question:
@@ -132,13 +145,8 @@ def _remember(question: Question, folder: Path) -> Question:
             raise InputError(f"{folder}: holds a search with another {names}; choose another folder")
         choose_sampler(question.sampler)
         return question
-    if folder.is_dir() and any(folder.iterdir()):
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / QUESTION).is_file():
         raise InputError(f"{folder}: holds other files; choose another folder")
     question = replace(question, sampler=choose_sampler(question.sampler))
-    _write(folder / QUESTION, question.to_json())
+    write_json(folder / QUESTION, question.to_json())
     return question
-
-
-def _write(path: Path, values: Any) -> None:
-    with atomic(path) as temporary:
-        temporary.write_text(json.dumps(values, indent=1), encoding="utf-8")

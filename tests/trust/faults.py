@@ -1,0 +1,263 @@
+"""Faults on purpose: commands killed at random moments, files damaged; and whether everything ends as if left alone."""
+
+import json
+import logging
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from same.config import Config
+from same.files import read_json
+from same.runs import run
+from same.study.search import Tuning
+from same.tensors import load_tensors
+from same.training import InterruptedTraining
+
+SAME = (sys.executable, "-c", "from same.cli import main; main()")
+TINY = ("width=8", "validate_every=1", "batch_size=105", "validation_episodes=1", "patience=99")
+HOOK = Path(__file__).with_name("hook")
+WRITES = {"train": 60, "study": 10, "tune": 8}
+"""In which of a process's writes it may be killed, at most."""
+
+
+def command(verb: str, folder: Path, workers: int = 2) -> list[str]:
+    """A verb at work on the embedded set, small enough to be done in seconds."""
+    arguments = {
+        "train": ["planted", "-m", "classical", "-t", "nc", "--set", "max_epochs=60"],
+        "study": ["--datasets", "planted", "--questions", "Q1", "--tasks", "nc", "--splits", "0"],
+        "tune": ["planted", "-m", "classical", "-t", "nc", "--trials", "5", "--sampler", "random"],
+    }[verb]
+    if verb != "train":
+        arguments += ["--workers", str(workers), "--set", "max_epochs=6"]
+    settings = [part for setting in TINY for part in ("--set", setting)]
+    return [*SAME, verb, *arguments, *settings, "--out", str(folder)]
+
+
+def outcome(verb: str, folder: Path) -> object:
+    """What must not depend on interruptions: all weights and histories, and tables or trials."""
+    runs = [folder] if verb == "train" else sorted(path.parent for path in folder.glob("runs/*/result.json"))
+    weights = {}
+    for place in runs:
+        tensors, _ = load_tensors(place / "model.safetensors")
+        weights[place.relative_to(folder)] = {name: value.numpy().tobytes() for name, value in tensors.items()}
+    histories = [(place / "history.jsonl").read_text() for place in runs]
+    if verb == "study":
+        tables = {path.name: path.read_text() for path in sorted((folder / "tables").iterdir())}
+        return weights, histories, tables
+    if verb == "tune":
+        trials = [(t.number, t.values, t.state, t.score, t.epochs) for t in Tuning.open(folder).trials]
+        return weights, histories, trials, (folder / "best.toml").read_text()
+    return weights, histories
+
+
+def files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file())
+
+
+def is_left_over(path: Path) -> bool:
+    return path.name.startswith(".") and (path.suffix == ".part" or path.name.startswith(".tmp"))
+
+
+def assert_whole(folder: Path) -> None:
+    """No file is half-written, whatever happened; temporary ones do not count."""
+    for path in files(folder):
+        try:
+            if is_left_over(path):
+                continue
+            if path.suffix == ".json":
+                read_json(path)
+            elif path.suffix == ".safetensors":
+                load_tensors(path)
+            elif path.suffix == ".jsonl":
+                list(map(json.loads, path.read_text().splitlines()))
+        except FileNotFoundError:
+            continue  # A worker that has not noticed yet that its driver is gone goes on for a moment.
+
+
+@dataclass
+class Campaign:
+    """What came of killing: how often, how often in the middle of a write, and how often without harm."""
+
+    injected: int = 0
+    in_writes: int = 0
+    survived: int = 0
+
+
+def kill_at_random(verb: str, kills: int, seed: int, folder: Path) -> Campaign:
+    """Kills a command again and again, until so many kills hit; after each it is started again, to its end.
+
+    Every other kill comes in the middle of a write.
+    """
+    rng, found = random.Random(f"{verb} {seed}"), Campaign()
+    subprocess.run(command(verb, folder / "whole"), check=True, capture_output=True)
+    expected, chain = outcome(verb, folder / "whole"), 0
+    while found.injected < kills:
+        place, chain, here = folder / f"killed-{chain}", chain + 1, 0
+        while here < 10 and found.injected + here < kills:
+            in_write = here % 2 == 0
+            if not _start_and_kill(verb, place, rng, in_write):
+                break
+            here += 1
+            found.in_writes += in_write
+            assert_whole(place)
+        done = subprocess.run(command(verb, place), check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found.injected += here
+        clean = not any(map(is_left_over, place.rglob(".*")))
+        if clean and outcome(verb, place) == expected:
+            found.survived += here
+        shutil.rmtree(place)
+    return found
+
+
+def _start_and_kill(verb: str, place: Path, rng: random.Random, in_write: bool) -> bool:
+    """Whether the command was killed before its end: by itself, in the middle of a write; or by us, at any moment."""
+    before, environment = _stamp(place), dict(os.environ)
+    if in_write:
+        paths = (str(HOOK), environment.get("PYTHONPATH"))
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        environment["TRUST_KILL"] = f"{rng.randint(1, WRITES[verb])} {rng.choice(('half', 'before', 'after'))}"
+    process = subprocess.Popen(
+        command(verb, place),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    if in_write:
+        return process.wait() == -signal.SIGKILL
+    if rng.random() < 0.2:  # The start included.
+        _wait(process, lambda: False, rng.uniform(0, 3))
+    else:
+        _wait(process, lambda: _stamp(place) != before, 60)
+        _wait(process, lambda: False, rng.uniform(0, 0.6 if verb == "train" else 3))
+    if process.poll() is not None:
+        return False
+    # With its workers, or alone: then they notice, and end.
+    os.killpg(process.pid, signal.SIGKILL) if rng.random() < 0.7 else process.kill()
+    process.wait()
+    return True
+
+
+def _stamp(place: Path) -> list[tuple[str, int]]:
+    found = []
+    for path in files(place):
+        try:
+            found.append((str(path), path.stat().st_mtime_ns))
+        except FileNotFoundError:
+            continue
+    return sorted(found)
+
+
+def _wait(process: subprocess.Popen, enough: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while process.poll() is None and time.monotonic() < end:
+        try:
+            if enough():
+                return
+        except OSError:
+            pass
+        time.sleep(0.0005)
+
+
+def signalled(verb: str, number: int, folder: Path) -> tuple[float, int, str]:
+    """How long a command that is at work takes to end when it is told to, its exit code, and what it says."""
+    arguments = [part for part in command(verb, folder) if not part.startswith("max_epochs")]
+    arguments = [part for i, part in enumerate(arguments) if not (part == "--set" and arguments[i + 1] == "--set")]
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    _wait(process, lambda: any(folder.rglob("history.jsonl")), 120)
+    assert process.poll() is None, process.stderr
+    start = time.monotonic()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    return time.monotonic() - start, process.returncode, said
+
+
+HARMS = ("deleted", "emptied", "truncated", "flipped")
+CONFIG = Config(method="classical", tasks=("nc",), width=8, max_epochs=4, validate_every=1, batch_size=105)
+
+
+def harm(path: Path, how: str, rng: random.Random) -> None:
+    """Damages a file."""
+    content = bytearray(path.read_bytes())
+    if how == "deleted":
+        path.unlink()
+        return
+    if how == "emptied":
+        content.clear()
+    elif how == "truncated":
+        del content[rng.randrange(1, len(content)) :]
+    else:
+        place = rng.randrange(len(content))
+        content[place] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
+
+
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """The warnings of the house."""
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    said: list[str] = []
+    ear = Ear(logging.WARNING)
+    house = logging.getLogger("same")
+    level = house.level
+    house.addHandler(ear)
+    house.setLevel(logging.WARNING)
+    try:
+        yield said
+    finally:
+        house.removeHandler(ear)
+        house.setLevel(level)
+
+
+def make_runs(folder: Path) -> None:
+    """A run that is finished, and one that was stopped after two checkpoints."""
+    run(CONFIG, folder / "finished")
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked == 5
+
+    try:
+        run(CONFIG, folder / "stopped", stop=stop)
+    except InterruptedTraining:
+        return
+    raise AssertionError("the run was not stopped")
+
+
+DAMAGED = [
+    ("finished", name)
+    for name in ("config.json", "history.jsonl", "checkpoint.safetensors", "model.safetensors", "result.json")
+] + [("stopped", name) for name in ("history.jsonl", "checkpoint.safetensors", "checkpoint.previous.safetensors")]
+
+
+def damage_run(runs: Path, which: str, name: str, how: str, rng: random.Random, work: Path) -> tuple[bool, bool]:
+    """Damages a file of a run and runs it again: whether it ends as it should, and whether something was said."""
+    place = work / f"{which}-{name}-{how}-{rng.random()}"
+    shutil.copytree(runs / which, place)
+    harm(place / name, how, rng)
+    with heard() as said:
+        result = run(CONFIG, place)
+    good = {k: v for k, v in read_json(runs / "finished" / "result.json").items() if "seconds" not in k}
+    same = {k: v for k, v in result.items() if "seconds" not in k} == good
+    tensors, expected = (load_tensors(f / "model.safetensors")[0] for f in (place, runs / "finished"))
+    same &= all(torch.equal(tensors[key], expected[key]) for key in expected)
+    same &= (place / "history.jsonl").read_text() == (runs / "finished" / "history.jsonl").read_text()
+    shutil.rmtree(place)
+    return same, bool(said)

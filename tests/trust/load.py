@@ -1,0 +1,57 @@
+"""Many runs: what a study costs beside the runs themselves."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from same.graphs import planted
+from same.study.engine import Event, Job, local
+from same.study.plan import Plan
+from same.study.run import run_study
+
+
+@dataclass
+class Load:
+    """What was measured: memory in MB and open files of the driver after a tenth and after all of the runs."""
+
+    runs: int
+    memory: tuple[float, float]
+    handles: tuple[int, int]
+    overhead: float
+
+    def __str__(self) -> str:
+        memory, handles = (" → ".join(f"{value:.0f}" for value in pair) for pair in (self.memory, self.handles))
+        return (
+            f"{self.runs} runs: memory of the driver {memory} MB, open files {handles}, "
+            f"{self.overhead:.2f} s a run beside training and evaluation"
+        )
+
+
+def _now() -> tuple[float, int]:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE") / 2**20, len(list(Path("/proc/self/fd").iterdir()))
+
+
+def many_runs(runs: int, folder: Path, workers: int = 2) -> Load:
+    """A study of untrained encoders, ten splits of each of some tiny sets."""
+    sets = [folder / f"set-{number}" for number in range(runs // 10)]
+    for number, place in enumerate(sets):
+        planted(20, seed=number).save(place)
+    plan = Plan(questions=("floors",), datasets=tuple(map(str, sets)), settings=(("batch_size", 14), ("width", 4)))
+    seen: list[tuple[float, int]] = []
+
+    def watched(jobs: Sequence[Job], crew: int) -> Iterator[Event]:
+        for event in local(jobs, crew):
+            if event[0] == "done":
+                seen.append(_now())
+            yield event
+
+    start = time.monotonic()
+    study = run_study(plan, folder / "study", engine=watched, workers=workers, quiet=True)
+    seconds = time.monotonic() - start
+    assert len(study.runs) == len(plan.runs()) == runs, next(iter(study.failed.values()), "")
+    inside = sum(run.training["seconds"] + run.rows["seconds"] for run in study.runs.values())
+    early, late = seen[runs // 10], seen[-1]
+    return Load(runs, (early[0], late[0]), (early[1], late[1]), (workers * seconds - inside) / runs)

@@ -1,0 +1,236 @@
+"""Nothing is lost: kills, signals, full disks, damaged files and two processes at once."""
+
+import errno
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import suppress
+
+import pytest
+
+from same import files
+from same.errors import DamagedError, InputError
+from same.files import atomic, clean, locked, read_json, seal, unseal, write_json
+from same.runs import open_run, run
+from same.tensors import load_tensors
+from trust.faults import (
+    CONFIG,
+    DAMAGED,
+    HARMS,
+    command,
+    damage_run,
+    harm,
+    heard,
+    is_left_over,
+    kill_at_random,
+    make_runs,
+    outcome,
+    signalled,
+)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    make_runs(folder)
+    return folder
+
+
+@pytest.mark.parametrize(("which", "name"), DAMAGED, ids=lambda part: part)
+def test_a_damaged_file_of_a_run_is_said_and_mended(runs, tmp_path, which, name):
+    rng = random.Random(f"{which} {name}")
+    for how in (*HARMS, "flipped", "truncated"):
+        same, said = damage_run(runs, which, name, how, rng, tmp_path)
+        assert same, how
+        # A run without a result is not finished, and a deleted checkpoint may never have been there. What a finished
+        # run's checkpoint holds is not used, and what comes before a sound one neither.
+        needed = (which, name) != ("finished", "checkpoint.safetensors") and "previous" not in name
+        expected = needed and (how != "deleted" or name not in ("result.json", "checkpoint.safetensors"))
+        assert said or how == "flipped" or not expected, how
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "result.json"])
+def test_a_finished_run_with_a_flipped_bit_is_not_used(runs, tmp_path, name):
+    good, rng, refused = open_run(runs / "finished"), random.Random(name), []
+    for i in range(12):
+        place = tmp_path / f"{i}"
+        shutil.copytree(runs / "finished", place)
+        harm(place / name, "flipped", rng)
+        try:
+            found = open_run(place)
+        except InputError as error:
+            refused.append(str(error))
+        else:  # In a space, or in the name of the checksum.
+            assert found.config == good.config
+            assert all((found.state[key] == good.state[key]).all() for key in good.state)
+    assert len(refused) > 6
+    assert all(name in line and "\n" not in line for line in refused)
+
+
+def test_sealed_values_come_back_or_not_at_all(tmp_path):
+    values = {"a": [1, 2.5, None], "b": {"ü": "x"}, "c": (1, 2)}
+    write_json(tmp_path / "a.json", values)
+    assert read_json(tmp_path / "a.json") == {**values, "c": [1, 2]}
+    text = seal(values)
+    assert unseal(json.dumps({"a": 1})) == {"a": 1}  # Without a checksum, as older versions wrote it.
+    for i, letter in enumerate(text):
+        other = text[:i] + chr(ord(letter) ^ 1) + text[i + 1 :]
+        try:
+            found = unseal(other)
+        except ValueError:
+            continue
+        assert {key: found[key] for key in values if key in found} == json.loads(json.dumps(values))
+    (tmp_path / "a.json").write_text("[" * 100_000)
+    with pytest.raises(DamagedError, match=r"a\.json: is damaged"):
+        read_json(tmp_path / "a.json")
+
+
+def test_what_was_left_half_written_is_removed_at_the_next_start(runs, tmp_path):
+    shutil.copytree(runs / "stopped", tmp_path / "run")
+    for name in (".result.json.0a1b2c3d.part", ".tmpAbCdEf"):
+        (tmp_path / "run" / name).write_bytes(b"half")
+    (tmp_path / "run" / ".mine").write_text("stays")
+    run(CONFIG, tmp_path / "run")
+    assert [path.name for path in (tmp_path / "run").iterdir() if path.name.startswith(".")] == [".mine"]
+    (tmp_path / ".store.x.part").mkdir()
+    clean(tmp_path, seconds=60)
+    assert (tmp_path / ".store.x.part").is_dir()
+    clean(tmp_path)
+    assert not (tmp_path / ".store.x.part").exists()
+
+
+def test_a_folder_is_for_one_process_at_a_time(tmp_path):
+    with locked(tmp_path / "new"):
+        with pytest.raises(InputError, match="another process is at work here"), locked(tmp_path / "new", wait=0.2):
+            pass
+        (tmp_path / "new" / "file").write_text("")
+    with locked(tmp_path / "new"), locked(tmp_path / "empty"):
+        pass
+    assert (tmp_path / "new").is_dir()
+    assert not (tmp_path / "empty").exists()
+
+
+def test_a_folder_that_cannot_be_locked_is_said(tmp_path, monkeypatch):
+    import fcntl
+
+    def refuse(*args):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with heard() as said, locked(tmp_path):
+        pass
+    assert "cannot be locked (No locks available)" in said[0]
+
+
+@pytest.mark.parametrize("verb", ["train", *(pytest.param(verb, marks=pytest.mark.slow) for verb in ("study", "tune"))])
+def test_the_second_of_two_processes_is_told(tmp_path, verb):
+    long = ["--set", "max_epochs=100000", "--set", "patience=100000"]
+    first = subprocess.Popen(
+        [*command(verb, tmp_path / "out"), *long], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        while not list((tmp_path / "out").rglob("history.jsonl")):
+            assert first.poll() is None
+            time.sleep(0.05)
+        second = subprocess.run(
+            [*command(verb, tmp_path / "out"), *long], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert second.returncode == 2, second.stderr
+        assert "another process is at work here" in second.stderr.splitlines()[-1]
+        assert "Traceback" not in second.stderr
+    finally:
+        first.kill()
+        first.wait()
+
+
+def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(runs, tmp_path):
+    """Files of more than some bytes cannot be written: as a quota has it, and no rights are needed to set it up."""
+    (tmp_path / "whole").mkdir()
+    arguments = command("train", tmp_path / "run")
+    arguments[arguments.index("max_epochs=60")] = "max_epochs=3"
+
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+
+    full = subprocess.run(arguments, capture_output=True, text=True, check=False, preexec_fn=small)
+    assert full.returncode == 2, full.stderr
+    assert full.stderr.splitlines()[-1].startswith("same: ")
+    assert "checkpoint.safetensors: the disk is full" in full.stderr.splitlines()[-1]
+    assert "Traceback" not in full.stderr
+    assert not any(map(is_left_over, (tmp_path / "run").iterdir()))
+    assert subprocess.run(arguments, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "message"), [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "cannot be written"), (errno.EIO, None)]
+)
+def test_what_the_system_refuses_is_said_and_nothing_is_left(runs, tmp_path, monkeypatch, number, message):
+    shutil.copytree(runs / "stopped", tmp_path / "run")
+    before = {path.name for path in (tmp_path / "run").iterdir()}
+
+    def refuse(self, *args, **kwargs):
+        raise OSError(number, os.strerror(number), str(self))
+
+    monkeypatch.setattr(files.Path, "write_text", refuse)
+    with pytest.raises(InputError if message else OSError, match=message):
+        run(CONFIG, tmp_path / "run")
+    assert {path.name for path in (tmp_path / "run").iterdir()} == before
+    monkeypatch.undo()
+    run(CONFIG, tmp_path / "run")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to the superuser")
+def test_a_read_only_folder_is_said(tmp_path):
+    tmp_path.chmod(0o555)
+    with pytest.raises(InputError, match="cannot be written"):
+        run(CONFIG, tmp_path / "run")
+
+
+def test_a_write_that_is_interrupted_leaves_what_was_there(tmp_path):
+    write_json(tmp_path / "a.json", {"a": 1})
+    with suppress(KeyboardInterrupt), atomic(tmp_path / "a.json") as temporary:
+        temporary.write_text("half")
+        raise KeyboardInterrupt
+    assert read_json(tmp_path / "a.json") == {"a": 1}
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_killed_and_damaged_at_once(runs, tmp_path):
+    """Both checkpoints are damaged: the run starts again, and ends the same."""
+    shutil.copytree(runs / "stopped", tmp_path / "run")
+    for name in ("checkpoint.safetensors", "checkpoint.previous.safetensors"):
+        (tmp_path / "run" / name).write_bytes(b"\0" * 99)
+    with heard() as said:
+        run(CONFIG, tmp_path / "run")
+    assert len([line for line in said if "going on from an earlier state" in line]) == 2
+    a, b = (load_tensors(place / "model.safetensors")[0] for place in (runs / "finished", tmp_path / "run"))
+    assert all((a[name] == b[name]).all() for name in a)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["train", "study", "tune"])
+def test_killed_at_random_moments(tmp_path, verb):
+    found = kill_at_random(verb, 4, 0, tmp_path)
+    assert found.survived == found.injected == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("verb", ["train", "study", "tune"])
+def test_signals_stop_it_within_seconds(tmp_path, verb, number):
+    seconds, code, said = signalled(verb, number, tmp_path / "out")
+    assert code == 130
+    assert "the same command goes on from here" in said.splitlines()[-1]
+    assert "Traceback" not in said
+    assert seconds < 20  # On a machine that does other things, too.
+
+
+def test_outcomes_tell_runs_apart(runs, tmp_path):
+    """What the harness compares is not always equal."""
+    run(CONFIG.model_copy(update={"seed": 1}), tmp_path / "other")
+    assert outcome("train", runs / "finished") != outcome("train", tmp_path / "other")

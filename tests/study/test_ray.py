@@ -227,6 +227,18 @@ def _wait(condition, seconds, process):
     return found
 
 
+def _raylet(parent):
+    """The process that is a node of Ray, among the children of the one that started it."""
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            status, title = (path / "status").read_text(), (path / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if f"PPid:\t{parent}\n" in status and b"raylet/raylet" in title:
+            return int(path.name)
+    raise AssertionError("there is no node")
+
+
 def _busy_workers():
     """The processes of this user that do a run of ours for Ray."""
     found = []
@@ -265,7 +277,7 @@ def test_a_study_survives_the_loss_of_a_worker_a_node_and_the_driver(cluster, tm
             os.kill(_busy_workers()[0], signal.SIGKILL)
             times.append(("worker killed", time.monotonic()))
             _wait(lambda: done() >= 2 and busy(), 900, process)
-            nodes[1].terminate()
+            os.kill(_raylet(nodes[1].pid), signal.SIGKILL)  # Asked politely, a node waits for its runs to end.
             times.append(("node stopped", time.monotonic()))
             _wait(lambda: done() >= 4 and lost() >= 2, 900, process)
         finally:

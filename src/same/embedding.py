@@ -35,10 +35,10 @@ def embed_set(folder: Path, dataset: str, out: Path, *, data: str | Path | None 
         raise InputError(f"format: {kind!r} is not one of npz, parquet")
     run = open_run(folder)
     store = load(dataset, data).with_inputs(run.inputs)
-    embeddings, means = embed_graphs(run.encoder, store)
     node_ptr = np.asarray(store.node_ptr)
     graph = np.repeat(np.arange(store.num_graphs), np.diff(node_ptr))
     with atomic(out) as temporary, temporary.open("wb") as file:
+        embeddings, means = embed_graphs(run.encoder, store)
         if kind == "npz":
             np.savez(file, embeddings=embeddings, graph=graph, node_ptr=node_ptr, graph_means=means)
         else:

@@ -26,7 +26,7 @@ from same.episodes import (
     whole_episode,
 )
 from same.errors import DamagedError, InputError
-from same.files import atomic, check_digests, digests, locked, read_json, write_json
+from same.files import atomic, check_digests, clean, digests, locked, read_json, write_json
 from same.graphs import GraphStore, Inputs, Split, load, split
 from same.graphs.inputs import DEGREE_WITHOUT_ATTRIBUTES
 from same.graphs.splits import rare_classes
@@ -230,6 +230,7 @@ def run(
     # Only now: a mistake in the configuration leaves nothing behind.
     with locked(folder):
         _check_folder(folder, config)
+        clean(folder)
         with atomic(folder / CONFIG) as temporary:
             temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
         if config.method == "finetuned":

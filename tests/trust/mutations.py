@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,10 +103,10 @@ MUTATIONS = [
 ]
 
 
-def run_tests(source: Path, tests: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+def run_tests(source: Path, tests: Sequence[str], flags: Sequence[str] = ("-x",)) -> subprocess.CompletedProcess[str]:
     """Runs some tests with another source."""
     environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
-    flags = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    flags = ["-q", "--no-header", "-p", "no:cacheprovider", *flags]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *flags, *tests],
         cwd=ROOT,

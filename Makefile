@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow trust audit bench docs format clean
+.PHONY: demo test test-slow test-ray trust audit bench docs format clean
 
 demo: $(VENV)/installed
 	$(BIN)/same demo
@@ -18,6 +18,10 @@ test: $(VENV)/installed-dev
 
 test-slow: $(VENV)/installed-dev
 	$(BIN)/pytest -q -m slow
+
+# Real clusters on this machine.
+test-ray: $(VENV)/installed-ray
+	$(BIN)/pytest -q -m ray
 
 # Kills, damages and misleads what there is to, and prints what came of it; `make trust QUICK=1` for a tenth of it.
 trust: $(VENV)/installed-dev
@@ -59,6 +63,10 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/installed-bench: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --editable ".[bench]"
 	touch $@ $(VENV)/installed
+
+$(VENV)/installed-ray: pyproject.toml constraints.txt | $(VENV)/installed-dev
+	$(BIN)/pip install --quiet --editable ".[ray]"
+	touch $@
 
 $(VENV)/installed-docs: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --editable ".[docs]"

@@ -20,6 +20,7 @@ from same.names import METHODS
 
 if TYPE_CHECKING:
     from same.study import Study
+    from same.study.engine import Engine
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,6 +35,18 @@ app.add_typer(data_app, name="data")
 
 DataOption = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="Where local sets lie; SAME_DATA by default.")
+]
+EngineOption = Annotated[str, typer.Option(help="local: processes on this machine; ray: a cluster.")]
+WorkersOption = Annotated[int | None, typer.Option(min=1, help="Runs at once; one a core by default.")]
+AddressOption = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Of a Ray cluster; without one, Ray is started here.")
+]
+CpusOption = Annotated[float, typer.Option(min=0.1, help="Cores (and threads) a run gets, with --engine ray.")]
+GpusOption = Annotated[float, typer.Option(min=0, help="GPUs a run gets, with --engine ray.")]
+RetriesOption = Annotated[int, typer.Option(min=0, help="How often Ray tries a run again whose worker is lost.")]
+CheckpointsOption = Annotated[
+    str | None,
+    typer.Option(metavar="PATH|URL", help="Seen by all machines of Ray, any fsspec address; --out by default."),
 ]
 
 
@@ -133,8 +146,13 @@ def study(
     tuned: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Configurations that `same tune` found; --set wins over them.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="local: processes on this machine.")] = "local",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core by default.")] = None,
+    engine: EngineOption = "local",
+    workers: WorkersOption = None,
+    address: AddressOption = None,
+    cpus_per_run: CpusOption = 1,
+    gpus_per_run: GpusOption = 0,
+    retries: RetriesOption = 3,
+    checkpoints: CheckpointsOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the runs and what they will take; do nothing.")
     ] = False,
@@ -158,8 +176,6 @@ def study(
         settings=tuple(sorted({"pair": pair, **dict(map(parse_setting, settings or []))}.items())),
         tuned=() if tuned is None else _read_tuned(tuned),
     )
-    if engine != "local":
-        raise InputError(f"--engine: {engine!r} is not one of local")
     plan.runs()  # A mistake in the settings is said before anything is written.
     if tuned:
         missing = [f"no tuned configuration of {name}: the default is used" for name in plan.untuned()]
@@ -174,6 +190,7 @@ def study(
         else:
             print_plan(plan, out, crew)
         return
+    doer = _engine(engine, address, cpus_per_run, gpus_per_run, retries, checkpoints)
     from same.graphs import load
     from same.study.report import write_report
     from same.study.run import check_kinds, run_study
@@ -181,13 +198,36 @@ def study(
     for dataset in plan.datasets:
         check_kinds(plan, dataset, load(dataset, data))
     with _interruptible():
-        found = run_study(plan, out, workers=crew, data=data, quiet=_is_quiet())
+        found = run_study(plan, out, engine=doer, workers=_crew(engine, workers), data=data, quiet=_is_quiet())
     page = write_report(found, data=data)
     if as_json:
         _print_study(found, page)
         return
     typer.echo(f"report: {page}")
     _finish(found)
+
+
+def _engine(
+    name: str, address: str | None, cpus: float, gpus: float, retries: int, checkpoints: str | None
+) -> "Engine":
+    if name == "local":
+        if address or checkpoints or gpus:
+            option = "--address" if address else "--checkpoints" if checkpoints else "--gpus-per-run"
+            raise InputError(f"{option}: goes with --engine ray")
+        from same.study.engine import local
+
+        return local
+    if name != "ray":
+        raise InputError(f"--engine: {name!r} is not one of local, ray")
+    from same.study.ray_engine import RayEngine, connect
+
+    connect(address)  # What is wrong with it is said before anything is written.
+    return RayEngine(address, cpus, gpus, retries, checkpoints)
+
+
+def _crew(engine: str, workers: int | None) -> int:
+    """How many runs at once; 0 lets Ray fill the cluster."""
+    return workers or (0 if engine == "ray" else os.cpu_count() or 1)
 
 
 def _read_tuned(folder: Path) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
@@ -218,11 +258,19 @@ def tune(
     ] = None,
     sampler: Annotated[str, typer.Option(help="auto, ax or random; auto is Ax where it is installed.")] = "auto",
     stop_early: Annotated[bool, typer.Option(help="Give up trials below the median of those before.")] = True,
+    round_: Annotated[
+        int, typer.Option("--round", min=1, help="Trials proposed at once, to run side by side; more for a cluster.")
+    ] = 4,
     save_config: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also put the best one here, for `same study --tuned DIR`.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="local: processes on this machine.")] = "local",
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core by default.")] = None,
+    engine: EngineOption = "local",
+    workers: WorkersOption = None,
+    address: AddressOption = None,
+    cpus_per_run: CpusOption = 1,
+    gpus_per_run: GpusOption = 0,
+    retries: RetriesOption = 3,
+    checkpoints: CheckpointsOption = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -240,8 +288,7 @@ def tune(
         return
     if dataset is None or out is None:
         raise InputError("tune needs a DATASET and --out DIR; `same tune --space` prints what is searched")
-    if engine != "local":
-        raise InputError(f"--engine: {engine!r} is not one of local")
+    doer = _engine(engine, address, cpus_per_run, gpus_per_run, retries, checkpoints)
     settle()
     from same.graphs import load
     from same.show import print_tuning
@@ -262,10 +309,11 @@ def tune(
         settings=tuple(sorted(fixed.items())),
         sampler=sampler,
         stop_early=stop_early,
+        round=round_,
     )
     make_tasks(wanted, load(dataset, data))
     with _interruptible():
-        found = search(question, trials, out, workers=workers or os.cpu_count() or 1, data=data, quiet=_is_quiet())
+        found = search(question, trials, out, engine=doer, workers=_crew(engine, workers), data=data, quiet=_is_quiet())
     page = write_tuning_report(found)
     if found.done:
         write_best(found, out / BEST)
@@ -359,6 +407,9 @@ def train(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     threads: Annotated[int, typer.Option(min=1, help="More than one seldom pays for graphs of this size.")] = 1,
+    rank_timeout: Annotated[
+        float, typer.Option(min=1, help="Under torchrun: how many seconds a rank waits for the others.")
+    ] = 300,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Log losses and scores for TensorBoard in the run's folder.")
     ] = False,
@@ -374,27 +425,40 @@ def train(
     values = {} if config_file is None else read_config(config_file)
     values |= dict(map(parse_setting, settings or []))
     flags = {"dataset": dataset, "method": method, "tasks": tasks, "split": split, "seed": seed}
+    if (size := int(os.environ.get("WORLD_SIZE", "1"))) > 1:
+        values = {"episodes_per_step": size, **values}
     config = make_config(values | {name: value for name, value in flags.items() if value is not None})
 
     settle(threads)
+    from same.parallel import LostRankError, join, leave
     from same.progress import Progress, TensorBoard
     from same.runs import RESULT, run
     from same.training import InterruptedTraining
 
     folder = out or Path("runs") / config.key
-    board = TensorBoard(folder / ".tensorboard") if tensorboard else None
-    known = (folder / RESULT).is_file()
     log = logging.getLogger("same")
-    log.info("%s: %s", folder, json.dumps(config.model_dump(mode="json", exclude_defaults=True)))
     try:
+        ranks = join(device, rank_timeout)
+        if ranks.rank:  # The first one speaks for all.
+            log.setLevel(logging.CRITICAL)
+        board = TensorBoard(folder / ".tensorboard") if tensorboard and not ranks.rank else None
+        known = (folder / RESULT).is_file()
+        log.info("%s: %s", folder, json.dumps(config.model_dump(mode="json", exclude_defaults=True)))
         with _stop_signals() as stop, Progress(quiet=_is_quiet(), board=board) as progress:
-            result = run(config, folder, data=data, device=device, report=progress, stop=stop)
+            result = run(config, folder, data=data, device=device, report=progress, stop=stop, ranks=ranks)
+        leave()
+    except LostRankError as error:
+        typer.echo(f"same: {error}; the checkpoint is kept, and the same command goes on from it", err=True)
+        # Not in order: a clean end would wait for the rank that is gone.
+        os._exit(1)
     except InterruptedTraining:
         log.warning("stopped and saved; the same command goes on from here")
         raise typer.Exit(130) from None
     except KeyboardInterrupt:
         log.warning("stopped before training began")
         raise typer.Exit(130) from None
+    if ranks.rank:
+        return
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return
@@ -475,6 +539,10 @@ def evaluate(
     tasks: Annotated[str | None, typer.Option("--tasks", "-t", help="All that the set offers by default.")] = None,
     solver: Annotated[str, typer.Option(help="Of the SVM: newton (ours, exact) or sklearn.")] = "newton",
     choose_c: Annotated[bool, typer.Option("--choose-c", help="Choose the SVM's C on the validation graphs.")] = False,
+    floors: Annotated[bool, typer.Option(help="Also majority, raw features and the untrained encoder.")] = True,
+    most_graphs: Annotated[
+        int | None, typer.Option(min=10, help="Of a large set: graphs of each part to probe; all by default.")
+    ] = None,
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -489,9 +557,8 @@ def evaluate(
 
     wanted = probes.split(",")
     names = None if tasks is None else tasks.split(",")
-    rows = evaluate_run(
-        folder, probes=wanted, data=data, tasks=names, protocol=protocol, pair=pair, solver=solver, choose_c=choose_c
-    )
+    how = {"tasks": names, "protocol": protocol, "pair": pair, "solver": solver, "choose_c": choose_c}
+    rows = evaluate_run(folder, probes=wanted, floors=floors, data=data, most_graphs=most_graphs, **how)
     config = open_run(folder).config
     if as_json:
         about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
@@ -509,7 +576,9 @@ def embed(
     folder: RunArgument,
     dataset: Annotated[str, typer.Argument(help="Name, folder or zip of a set, or `planted`.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write.")],
-    kind: Annotated[str, typer.Option("--format", help="npz, or parquet where pyarrow is installed.")] = "npz",
+    kind: Annotated[
+        str, typer.Option("--format", help="npz; npy: a folder of files to be memory-mapped; parquet, with pyarrow.")
+    ] = "npz",
     data: DataOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -631,6 +700,29 @@ def data_fetch(
             typer.echo(f"{name}: {places[name]}")
     if as_json:
         typer.echo(json.dumps([{"name": name, "place": place} for name, place in places.items()], indent=1))
+
+
+@data_app.command("make")
+def data_make(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write; it is a DATASET of other verbs.")],
+    graphs: Annotated[int, typer.Option(min=10, help="How many.")] = 1_000_000,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed is another set.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """A set like `planted` of any size, on disk, to try how things grow: a million graphs are 3 GB and a minute.
+
+    Example: same data make --graphs 100000 --out large
+    """
+    from same.graphs import GraphStore
+    from same.graphs.planted import planted_parts
+
+    GraphStore.write(out, planted_parts(graphs, seed))
+    made = GraphStore.open(out)
+    if as_json:
+        sizes = {"graphs": made.num_graphs, "nodes": made.num_nodes, "edges": made.num_edges}
+        typer.echo(json.dumps({"place": str(out), **sizes}, indent=1))
+    else:
+        typer.echo(f"{out}: {made}")
 
 
 # In the order in which they are needed, which is that of the help.

@@ -39,7 +39,7 @@ class Config(BaseModel):
     split: int = Field(0, ge=0, le=9, description="which of the ten splits")
     seed: int = Field(0, ge=0, description="of splits, initialisation, episodes and probes")
 
-    scaling: Literal["standardise", "row", "none"] = Field("standardise", description="of the attributes")
+    scaling: Literal["standardise", "row", "both", "none"] = Field("standardise", description="of the attributes")
     degree: int = Field(0, ge=0, le=10_000, description="one-hot degree up to this, as a further input; 0 for none")
     walk: int = Field(0, ge=0, le=1_000, description="random-walk return probabilities, as further inputs; 0 for none")
 
@@ -70,6 +70,9 @@ class Config(BaseModel):
         ge=0,
         lt=1,
         description="decay of the running mean of the weights that is validated and kept; 0: none",
+    )
+    episodes_per_step: Positive = Field(
+        1, description="episodes whose gradients a step averages; ranks share them, and one each is their default"
     )
     batch_size: Positive = Field(48, description="graphs an episode")
     max_epochs: Positive | None = Field(None, description="passes over the training graphs; none: the paper's caps")
@@ -116,7 +119,10 @@ class Config(BaseModel):
     @property
     def key(self) -> str:
         """A short hash of the whole configuration."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        values = self.model_dump(mode="json")
+        if self.episodes_per_step == 1:
+            del values["episodes_per_step"]  # Runs from before there was a choice keep their keys.
+        text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def differences(self, other: "Config") -> str:

@@ -16,6 +16,9 @@ from same.tasks.task import Examples, GraphTask, Task, share
 
 Array = np.ndarray
 
+VALIDATION_NODES = 2**16
+"""About how many nodes a validation episode has at most; of a larger set it is a sample."""
+
 
 class Part(NamedTuple):
     """What an episode holds for one task: E(t) = (L(t), S(t), T(t)), the loss being the task's."""
@@ -143,10 +146,21 @@ def fixed(
     split: int = 0,
     name: Stream = "validation",
 ) -> list[Any]:
-    """Episodes or batches of all of some graphs, for validation: the same whenever they are made."""
+    """Episodes or batches of all of some graphs, for validation: the same whenever they are made.
+
+    Where the graphs are too many to be validated on time and again, each episode is a sample of its own.
+    """
     if len(ids) < 2:
         raise InputError(f"{store.name}: {len(ids)} graphs for {name}; at least two are needed")
-    return [build(store, tasks, ids, stream(seed, name, split, number)) for number in range(count)]
+    sizes = store.node_ptr[ids + 1] - store.node_ptr[ids]
+    large, built = int(sizes.sum()) > VALIDATION_NODES, []
+    for number in range(count):
+        rng, some = stream(seed, name, split, number), ids
+        if large:
+            order = rng.permutation(len(ids))
+            some = ids[order[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), VALIDATION_NODES)))]]
+        built.append(build(store, tasks, some, rng))
+    return built
 
 
 def count_targets(thing: Any) -> dict[str, int]:

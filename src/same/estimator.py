@@ -103,6 +103,7 @@ class SAME(TransformerMixin, BaseEstimator):
         weights: Mapping[str, float] | None = None,
         clip: float = 10.0,
         average: float = 0.98,
+        episodes_per_step: int = 1,
         batch_size: int = 48,
         validate_every: int = 5,
         validation_episodes: int = 2,
@@ -139,6 +140,7 @@ class SAME(TransformerMixin, BaseEstimator):
         self.weights = weights
         self.clip = clip
         self.average = average
+        self.episodes_per_step = episodes_per_step
         self.batch_size = batch_size
         self.validate_every = validate_every
         self.validation_episodes = validation_episodes

@@ -5,6 +5,7 @@ import json
 import logging
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -33,6 +34,7 @@ from same.graphs.splits import rare_classes
 from same.methods import SAME, Classical, Infomax, Traditional, learn_inner_rates
 from same.methods.infomax import add_infomax, infomax_batch
 from same.nn import Encoder, Model, PyGEncoder
+from same.parallel import ALONE, Ranks
 from same.streams import stream
 from same.tasks import GraphTask, make_tasks
 from same.tensors import load_tensors, save_tensors
@@ -205,6 +207,7 @@ def run(
     report: Callable[[int, int, dict[str, Any]], None] = lambda step, steps, news: None,
     stop: Callable[[], bool] = lambda: False,
     give_up: Callable[[Sequence[Record]], bool] = lambda history: False,
+    ranks: Ranks = ALONE,
 ) -> dict[str, Any]:
     """Trains what a configuration says in a folder, or goes on with it; a finished run is not done again.
 
@@ -217,26 +220,32 @@ def run(
         report: is told how training goes, see `same.training.train`.
         stop: asked after every step whether to stop.
         give_up: asked with the history after every validation whether to leave the run unfinished.
+        ranks: the processes that do it together; only the first one needs the folder.
 
     Returns:
         The contents of `result.json`.
     """
-    _check_folder(folder, config)
-    if (done := finished(folder)) is not None:
+    if (done := ranks.first(lambda: _done(folder, config))) is not None:
         return done
     setting = prepare(config, data)
     where = find_device(device)
     method, sampler, validation = lessons(config, setting)
     # Only now: a mistake in the configuration leaves nothing behind.
-    with locked(folder):
-        _check_folder(folder, config)
-        clean(folder)
-        with atomic(folder / CONFIG) as temporary:
-            temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
+    with ExitStack() as held:
+
+        def begin() -> None:
+            held.enter_context(locked(folder))
+            _check_folder(folder, config)
+            clean(folder)
+            with atomic(folder / CONFIG) as temporary:
+                temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
+
+        ranks.first(begin)
         if config.method == "finetuned":
-            first, beside = _first_run(config, folder)
-            run(first, beside, data=data, device=device, report=report, stop=stop)
-            start_from(setting.model, load_tensors(beside / MODEL)[0])
+            first, beside = ranks.first(lambda: _first_run(config, folder))
+            run(first, beside, data=data, device=device, report=report, stop=stop, ranks=ranks)
+            if ranks.rank == 0:  # The others begin where it does.
+                start_from(setting.model, load_tensors(beside / MODEL)[0])
         setting.model.to(where)
         state = train(
             setting.model,
@@ -248,14 +257,25 @@ def run(
             report=report,
             stop=stop,
             give_up=give_up,
+            ranks=ranks,
         )
-        with atomic(folder / MODEL) as temporary:
-            save_tensors(setting.model.state_dict() | inputs_state(setting.store.inputs), temporary)
-        (folder / PREVIOUS).unlink(missing_ok=True)
-        result = _result(config, state, sampler.steps)
-        result["files"] = digests(folder, (CONFIG, HISTORY, MODEL))  # The result vouches for what it came with.
-        write_json(folder / RESULT, result)
-    return result
+
+        def finish() -> dict[str, Any]:
+            with atomic(folder / MODEL) as temporary:
+                save_tensors(setting.model.state_dict() | inputs_state(setting.store.inputs), temporary)
+            (folder / PREVIOUS).unlink(missing_ok=True)
+            result = _result(config, state, sampler.steps)
+            result["files"] = digests(folder, (CONFIG, HISTORY, MODEL))  # The result vouches for what it came with.
+            write_json(folder / RESULT, result)
+            return result
+
+        return ranks.first(finish)
+
+
+def _done(folder: Path, config: Config) -> dict[str, Any] | None:
+    """What came of a run that is finished; refuses a folder that is not its own."""
+    _check_folder(folder, config)
+    return finished(folder)
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
@@ -389,7 +409,7 @@ def _result(config: Config, state: State, steps: int) -> dict[str, Any]:
     return {
         "key": config.key,
         "steps": state.step,
-        "epochs": state.step // steps,
+        "epochs": state.step * config.episodes_per_step // steps,
         "best": best,
         "untrained": first["tasks"],
         "seconds": round(state.seconds, 3),

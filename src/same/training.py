@@ -4,6 +4,7 @@ import json
 import logging
 import math
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from same.config import Config
 from same.episodes import moved
 from same.errors import DamagedError, InputError
 from same.files import atomic, check_digests, read_json
+from same.parallel import ALONE, Ranks
 from same.streams import stream
 from same.tensors import load_tensors, read_about, save_tensors
 from same.weighting import Weighting
@@ -105,6 +107,7 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     checkpoint_seconds: float = 60.0,
     give_up: Callable[[Sequence[Record]], bool] = lambda history: False,
+    ranks: Ranks = ALONE,
 ) -> State:
     """Trains a model in place until validation has not improved for a while, and leaves it in its best state.
 
@@ -123,43 +126,56 @@ def train(
         stop: asked after every step, and once before, whether to save and raise `InterruptedTraining`.
         checkpoint_seconds: the most time between checkpoints; there is one at every validation in any case.
         give_up: asked with the history after every validation but the last whether to raise `GivenUpTraining`.
+        ranks: the processes that train this model together, of which the first one writes and the others follow.
     """
+    if config.episodes_per_step % ranks.size:
+        raise InputError(f"episodes_per_step: {config.episodes_per_step} do not go evenly to {ranks.size} ranks")
     optimiser = torch.optim.Adam(model.parameters(), lr=config.outer_lr, weight_decay=config.weight_decay, fused=True)
-    state = State()
-    if folder is not None and (there := _restore(folder, model, optimiser, config.key)) is not None:
-        state = there
-    elif config.average:
-        state.average = {name: p.detach().clone() for name, p in model.named_parameters()}
-    steps, clock = config.epochs * sampler.steps, _Clock(state)
+
+    def begin() -> tuple[State, Any, Any]:
+        state = _restore(folder, model, optimiser, config.key) if folder is not None else None
+        if state is None:
+            state = State()
+            if config.average:
+                state.average = {name: p.detach().clone().cpu() for name, p in model.named_parameters()}
+        return state, {name: value.cpu() for name, value in model.state_dict().items()}, optimiser.state_dict()
+
+    state, *there = ranks.first(begin)
+    if ranks.rank:
+        model.load_state_dict(there[0])
+        optimiser.load_state_dict(there[1])
+    state.average = {n: state.average[n].to(p.device) for n, p in model.named_parameters() if n in state.average}
+    k = config.episodes_per_step
+    steps, every = (math.ceil(epochs * sampler.steps / k) for epochs in (config.epochs, config.validate_every))
+    clock = _Clock(state)
 
     def save() -> None:
         clock.read()
-        if folder is not None:
+        if folder is not None and ranks.rank == 0:
             _save(folder, model, optimiser, state, config.key)
 
     stop()  # Whoever is asked knows that from now on there is something to save, at the end of a step.
     if not state.history:
-        _validate(model, method, validation, config, state, epoch=0)
+        _validate(model, method, validation, config, state, ranks, epoch=0)
         report(0, steps, state.history[-1])
         save()
     while _goes_on(state, config) and state.step < steps:
         # Asked here, so that a run that is killed before it can ask does so when it is taken up again.
         if state.history[-1]["step"] == state.step and give_up(state.history):
             raise GivenUpTraining
-        epoch, step = divmod(state.step, sampler.steps)
-        # For dropout, and for weightings that draw: a resumed step draws what it would have drawn.
-        torch.manual_seed(int(stream(config.seed, "dropout", config.split, state.step).integers(2**63)))
-        losses = _step(model, method, _on(model, sampler.draw(epoch, step)), optimiser, config, state.step)
+        mine = range(state.step * k + ranks.rank, state.step * k + k, ranks.size)
+        losses = _step(model, method, sampler, mine, optimiser, config, state.step, ranks)
         state.step += 1
         _follow(model, state, config.average)
         report(state.step, steps, {"losses": losses})
-        if state.step % (config.validate_every * sampler.steps) == 0 or state.step == steps:
-            _validate(model, method, validation, config, state, epoch=epoch + 1)
+        if state.step % every == 0 or state.step == steps:
+            epoch = min(state.step * k // sampler.steps, config.epochs)
+            _validate(model, method, validation, config, state, ranks, epoch=epoch)
             report(state.step, steps, state.history[-1])
             save()
         elif clock.unread() > checkpoint_seconds:
             save()
-        if stop():
+        if ranks.any(stop()):
             save()
             raise InterruptedTraining
     clock.read()
@@ -168,35 +184,102 @@ def train(
 
 
 def _step(
-    model: nn.Module, method: Method, episode: Any, optimiser: torch.optim.Optimizer, config: Config, step: int
+    model: nn.Module,
+    method: Method,
+    sampler: Sampler,
+    numbers: range,
+    optimiser: torch.optim.Optimizer,
+    config: Config,
+    step: int,
+    ranks: Ranks,
 ) -> dict[str, float]:
-    """One UPDATE; what the losses were."""
+    """One UPDATE, from the episodes of these numbers and those of the other ranks; what the losses of ours were."""
     model.train()
-    weighting = getattr(model, "weighting", None) or Weighting(config.weights)
-    losses = method.losses(model, episode)
-    values = {task: loss.item() for task, loss in losses.items()}
-    for task, value in values.items():
-        if not math.isfinite(value):
-            raise DivergedError(step, f"the loss of {task}")
-    optimiser.zero_grad()
-    weighting.backward(losses, model)
+    if config.episodes_per_step == 1:
+        losses = _gradients(model, method, sampler, numbers[0], config, step)
+    else:
+        flat, found = _Flat(model), []
+        for number in numbers:
+            flat.restore()
+            found.append(_gradients(model, method, sampler, number, config, step))
+            flat.add()
+        flat.share(ranks, config.episodes_per_step)
+        losses = {task: sum(each[task] for each in found) / len(found) for task in found[0]}
     norm = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
     if not math.isfinite(norm.item()):
         raise DivergedError(step, "the gradient")
     if norm > (config.clip or math.inf):
         nn.utils.clip_grads_with_norm_(model.parameters(), config.clip, norm)
     optimiser.step()
+    return losses
+
+
+def _gradients(
+    model: nn.Module, method: Method, sampler: Sampler, number: int, config: Config, step: int
+) -> dict[str, float]:
+    """Leaves the gradients of one episode in the parameters; what its losses were."""
+    # For dropout, and for weightings that draw: a resumed step draws what it would have drawn.
+    torch.manual_seed(int(stream(config.seed, "dropout", config.split, number).integers(2**63)))
+    weighting = getattr(model, "weighting", None) or Weighting(config.weights)
+    losses = method.losses(model, _on(model, sampler.draw(*divmod(number, sampler.steps))))
+    values = {task: loss.item() for task, loss in losses.items()}
+    for task, value in values.items():
+        if not math.isfinite(value):
+            raise DivergedError(step, f"the loss of {task}")
+    model.zero_grad()
+    weighting.backward(losses, model)
     return values
 
 
+class _Flat:
+    """Sums what several episodes leave in a model, its gradients and its buffers, in one vector.
+
+    Every episode finds the buffers (running means, learned weights) as they were, and their mean is kept. Behind them
+    stands which parameters have a gradient at all: those that have none are left alone.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.parameters = list(model.parameters())
+        self.buffers = [buffer for buffer in model.buffers() if buffer.is_floating_point()]
+        self.before = [buffer.clone() for buffer in self.buffers]
+        self.total: Tensor | None = None
+
+    def restore(self) -> None:
+        for buffer, value in zip(self.buffers, self.before, strict=True):
+            buffer.copy_(value)
+
+    def add(self) -> None:
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        there = torch.tensor([float(p.grad is not None) for p in self.parameters]).to(gradients[0])
+        vector = torch.cat([part.reshape(-1) for part in (*gradients, *self.buffers, there)])
+        self.total = vector if self.total is None else self.total.add_(vector)
+
+    def share(self, ranks: Ranks, episodes: int) -> None:
+        assert self.total is not None
+        things = (*self.parameters, *self.buffers)
+        *parts, there = ranks.sum(self.total).div_(episodes).split([*(t.numel() for t in things), len(self.parameters)])
+        for p, part, known in zip(self.parameters, parts, there.tolist(), strict=False):
+            p.grad = part.view_as(p) if known else None
+        for buffer, part in zip(self.buffers, parts[len(self.parameters) :], strict=True):
+            buffer.copy_(part.view_as(buffer))
+
+
 def _validate(
-    model: nn.Module, method: Method, episodes: Sequence[Any], config: Config, state: State, *, epoch: int
+    model: nn.Module, method: Method, episodes: Sequence[Any], config: Config, state: State, ranks: Ranks, *, epoch: int
 ) -> None:
     """Adds the mean losses and scores over some episodes to the history, and keeps the model if it is the best."""
     model.eval()
     with _averaged(model, state):
-        found = [method.evaluate(model, _on(model, episode)) for episode in episodes]
+        mine = {
+            i: method.evaluate(model, _on(model, episodes[i])) for i in range(ranks.rank, len(episodes), ranks.size)
+        }
         here = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    if ranks.size > 1:
+        sums = ranks.gather([zlib.crc32(value.cpu().numpy().tobytes()) for value in here.values()])
+        if any(each != sums[0] for each in sums):
+            raise InputError(f"step {state.step}: the ranks have drifted apart; use machines of one kind")
+    shared = {i: rows for part in ranks.gather(mine) for i, rows in part.items()}
+    found = [shared[i] for i in range(len(episodes))]
     tasks = {}
     for task in found[0]:
         loss, score = (sum(values) / len(found) for values in zip(*(row[task] for row in found), strict=True))

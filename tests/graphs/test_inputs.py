@@ -32,6 +32,17 @@ def test_row_divides_by_the_sum_bounded_below_by_one():
     torch.testing.assert_close(x, torch.tensor([[0.75, 0.25], [0.2, 0.2], [-5.0, 1.0]]))
 
 
+@pytest.mark.parametrize("columns", [3, 0])
+def test_both_scalings_stand_side_by_side(columns):
+    store = random_store(0, [5, 6], columns=columns)
+    one, other, both = (
+        store.with_inputs(Inputs.fit(store, np.array([0]), scaling=scaling, degree=2)).cut([0, 1]).x
+        for scaling in ("standardise", "row", "both")
+    )
+    expected = torch.cat([one[:, :columns], other], dim=1)
+    torch.testing.assert_close(both, expected)
+
+
 def test_none_leaves_the_attributes():
     store = random_store(0, [5])
     x = store.with_inputs(Inputs.fit(store, np.array([0]), scaling="none")).cut([0]).x
@@ -77,7 +88,7 @@ def test_cached_and_uncached_columns_agree(monkeypatch):
 
 def test_refusals():
     store = random_store(0, [5])
-    with pytest.raises(InputError, match="scaling: 'magic' is not one of standardise, row, none"):
+    with pytest.raises(InputError, match="scaling: 'magic' is not one of standardise, row, both, none"):
         Inputs.fit(store, np.array([0]), scaling="magic")
     with pytest.raises(InputError, match="degree and walk"):
         Inputs.fit(store, np.array([0]), walk=-1)

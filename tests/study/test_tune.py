@@ -335,6 +335,23 @@ def test_unpromising_trials_are_given_up_unless_told_otherwise(found, tmp_path):
     assert [t.values for t in patient.trials] == [t.values for t in found.trials]
 
 
+def test_a_longer_round_is_another_search(found, tmp_path):
+    """All trials of a round are handed out at once; what they are depends on the rounds before them alone."""
+    handed = []
+
+    def counting(jobs, workers):
+        handed.append(len(jobs))
+        return inline(jobs, workers)
+
+    wide = replace(QUESTION, round=8)
+    tuning = search(tmp_path / "wide", question=wide, engine=counting)
+    assert handed == [8]
+    assert len(tuning.trials) == 8
+    assert read_question(tmp_path / "wide") == wide
+    with pytest.raises(InputError, match="holds a search with another round"):
+        search(tmp_path / "wide")
+
+
 def test_several_splits_make_one_trial(tmp_path):
     found = search(tmp_path, 2, replace(QUESTION, splits=(0, 1)))
     assert len(list((tmp_path / "runs").iterdir())) == 4

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from same.graphs.store import GraphStore
 
 Array = np.ndarray
-Scaling = Literal["standardise", "row", "none"]
+Scaling = Literal["standardise", "row", "both", "none"]
 
 DEGREE_WITHOUT_ATTRIBUTES = 16
 """The cap of the degree encoding of sets that have no attributes, unless another is asked for."""
@@ -31,7 +31,8 @@ class Inputs:
     a batch's message-carrying edges alone: an edge that is held out never shows in them.
 
     Attributes:
-        scaling: `standardise` ((x - mean) / std over the training nodes), `row` (x / max(Σx, 1)) or `none`.
+        scaling: `standardise` ((x - mean) / std over the training nodes), `row` (x / max(Σx, 1)), `both`, side by
+            side, or `none`.
         degree: one-hot degree, the last column meaning *this many or more*; 0 for none.
         walk: probabilities that a random walk is back after 2, 3, …, walk+1 steps; 0 for none.
         mean: [d] what `standardise` subtracts.
@@ -67,14 +68,14 @@ class Inputs:
         if d == 0:
             degree = degree or DEGREE_WITHOUT_ATTRIBUTES
         mean, scale = np.zeros(d), np.ones(d)
-        if scaling == "standardise" and d:
+        if scaling in ("standardise", "both") and d:
             mean, scale = _mean_and_scale(store, np.asarray(ids, dtype=np.int64))
         return cls(scaling, int(degree), int(walk), mean, scale)
 
     @property
     def num_features(self) -> int:
         """How many columns come out."""
-        return max(len(self.mean), 1) + self.num_structural
+        return max(len(self.mean), 1) * (2 if self.scaling == "both" and len(self.mean) else 1) + self.num_structural
 
     @property
     def num_structural(self) -> int:
@@ -117,12 +118,15 @@ class Inputs:
     def _attributes(self, x: Array) -> Array:
         if x.shape[1] == 0:
             return np.ones((len(x), 1), np.float32)
-        if self.scaling == "standardise":
-            return ((x - self.mean) / self.scale).astype(np.float32)
-        if self.scaling == "row":
+        if self.scaling == "none":
+            return x
+        parts = []
+        if self.scaling != "row":
+            parts.append((x - self.mean) / self.scale)
+        if self.scaling != "standardise":
             total = x.sum(axis=1, keepdims=True, dtype=np.float64)  # Single precision may overflow.
-            return (x / np.maximum(total, 1)).astype(np.float32)
-        return x
+            parts.append(x / np.maximum(total, 1))
+        return np.concatenate(parts, axis=1).astype(np.float32)
 
     def _structure(self, edges: Array, n: int) -> Array:
         columns = [np.empty((n, 0), np.float32)]

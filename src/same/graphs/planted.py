@@ -1,5 +1,7 @@
 """The embedded set: graphs whose graph classes, node classes and edges are planted in structure and noisy features."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from same.graphs.batch import pointers, ranges
@@ -64,3 +66,19 @@ def planted(graphs: int = 300, seed: int = 0) -> GraphStore:
         graph_classes=_WIRING,
         node_classes=tuple(f"role {c}" for c in range(ROLES)),
     )
+
+
+def planted_parts(graphs: int, seed: int = 0, part: int = 10_000) -> Iterator[GraphStore]:
+    """A large set like `planted`, part by part, for `GraphStore.write`: never more than one part is in memory.
+
+    Args:
+        graphs: how many in all.
+        seed: another seed is another set.
+        part: how many graphs a part has.
+
+    >>> [store.num_graphs for store in planted_parts(25, part=10)]
+    [10, 10, 5]
+    """
+    for number, start in enumerate(range(0, graphs, part)):
+        own = int(stream(seed, "planted", number).integers(2**63))
+        yield planted(min(part, graphs - start), own)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 _FORMAT = 1
+_CHECKED_NUMBERS = 2**24
 _HEADER = "store.json"
 _MOST_CLASSES = (
     2**16
@@ -43,6 +44,7 @@ class GraphStore:
         node_classes: the node classes as the source called them.
         notes: what was done to the source to make it fit, one sentence each.
         inputs: what an encoder sees of a batch; without it, `x` as it is.
+        checked: whether the numbers are known to be sound; those of a large file are looked at when they are cut.
 
     >>> store = GraphStore.build("pair", x=[[0.5], [1.5], [2.5]], sizes=[2, 1], edge_index=[[0, 1], [1, 0]])
     >>> store
@@ -62,6 +64,7 @@ class GraphStore:
     node_classes: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     inputs: "Inputs | None" = None
+    checked: bool = True
 
     @classmethod
     def build(
@@ -203,8 +206,10 @@ class GraphStore:
         first, sizes = self.node_ptr[ids], self.node_ptr[ids + 1] - self.node_ptr[ids]
         nodes, node_ptr = ranges(first, sizes), pointers(sizes)
         counts = self.edge_ptr[ids + 1] - self.edge_ptr[ids]
-        edges = self.edges[:, ranges(self.edge_ptr[ids], counts)] + np.repeat(node_ptr[:-1], counts)
-        x = self.x[nodes]
+        local, x = self.edges[:, ranges(self.edge_ptr[ids], counts)], self.x[nodes]
+        edges = local + np.repeat(node_ptr[:-1], counts)
+        if not self.checked:
+            self._check(x, local, sizes, counts, self.graph_y, None if self.node_y is None else self.node_y[nodes])
         if self.inputs is not None:
             x = self.inputs.columns(x, edges, nodes)
         return GraphBatch(
@@ -217,6 +222,24 @@ class GraphStore:
             node_y=None if self.node_y is None else _tensor(self.node_y[nodes]),
             inputs=self.inputs,
         )
+
+    def _check(
+        self, x: Array, edges: Array, sizes: Array, counts: Array, graph_y: Array | None, node_y: Array | None
+    ) -> None:
+        """Refuses what `build` would not have made: a file may be damaged, or made by somebody else."""
+        u, v = edges
+        key = u.astype(np.int64) << 32 | v
+        rises = np.diff(key, prepend=-1) > 0
+        rises[pointers(counts)[:-1][counts > 0]] = True  # The first edges of graphs.
+        wrong = {
+            "attributes that are not finite": not np.isfinite(x).all(),
+            "edges to nodes that are not there": bool(((u < 0) | (u >= v) | (v >= np.repeat(sizes, counts))).any()),
+            "edges that are not in order": not rises.all(),
+            "graph labels that are not there": not _are_labels(graph_y, self.graph_classes),
+            "node labels that are not there": not _are_labels(node_y, self.node_classes),
+        }
+        if found := [what for what, is_so in wrong.items() if is_so]:
+            raise InputError(f"{self.name}: the store has {found[0]}; write it again")
 
     def save(self, folder: str | Path) -> None:
         """Writes the store to a folder that `GraphStore.open` maps into memory."""
@@ -277,7 +300,7 @@ class GraphStore:
             if header["format"] != _FORMAT:
                 raise InputError(f"{folder}: written in format {header['format']}, this version reads {_FORMAT}")
             arrays = {key: _map(folder / f"{key}.bin", key, **header["arrays"][key]) for key in header["arrays"]}
-            return cls(
+            store = cls(
                 name=str(header["name"]),
                 x=arrays["x"],
                 node_ptr=arrays["node_ptr"],
@@ -288,7 +311,9 @@ class GraphStore:
                 graph_classes=_names(header["graph_classes"]),
                 node_classes=_names(header["node_classes"]),
                 notes=_names(header["notes"]) or (),
+                checked=False,
             )
+            return _looked_at(store, folder)
         except FileNotFoundError as error:
             raise InputError(f"{error.filename}: missing; {folder} is not a whole store") from error
         except (KeyError, TypeError, ValueError) as error:
@@ -320,6 +345,30 @@ def _map(path: Path, key: str, *, dtype: str, shape: list[int]) -> Array:
     return (
         np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=tuple(shape))) if expected else np.empty(shape, dtype)
     )
+
+
+def _looked_at(store: GraphStore, folder: Path) -> GraphStore:
+    """A store from files, its shape checked, and its numbers, too, if they are not many."""
+    for what, ptr, count, least in (
+        ("node_ptr", store.node_ptr, len(store.x), 1),
+        ("edge_ptr", store.edge_ptr, store.edges.shape[-1], 0),
+    ):
+        if not (ptr.ndim == 1 and len(ptr) > 1 and ptr[0] == 0 and ptr[-1] == count and np.diff(ptr).min() >= least):
+            raise InputError(f"{folder / what}.bin: does not say where graphs begin and end; write the store again")
+    shapes = (store.x.ndim, store.edges.shape[0], len(store.edge_ptr))
+    y = [(store.graph_y, store.num_graphs), (store.node_y, store.num_nodes)]
+    if shapes != (2, 2, len(store.node_ptr)) or any(a is not None and len(a) != n for a, n in y):
+        raise InputError(f"{folder / _HEADER}: the arrays do not belong together; write the store again")
+    if store.x.size + 2 * store.num_edges > _CHECKED_NUMBERS:
+        return store
+    store._check(store.x, store.edges, np.diff(store.node_ptr), np.diff(store.edge_ptr), store.graph_y, store.node_y)
+    return replace(store, checked=True)
+
+
+def _are_labels(y: Array | None, classes: tuple[str, ...] | None) -> bool:
+    if y is None or y.dtype.kind == "f":
+        return classes is None and (y is None or bool(np.isfinite(y).all()))
+    return y.ndim == 1 and classes is not None and bool(((y >= 0) & (y < len(classes))).all())
 
 
 def _names(values: list[str] | None) -> tuple[str, ...] | None:

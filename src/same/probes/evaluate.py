@@ -13,14 +13,16 @@ from torch import Tensor
 from same.config import Config
 from same.episodes import embed, moved
 from same.errors import InputError
+from same.graphs import load
 from same.methods.adapt import Params, outputs
 from same.nn import Model
 from same.nn.pairs import Pair
-from same.probes.metrics import MAIN, scores
+from same.probes.large import is_large, probe_large
+from same.probes.metrics import MAIN, majority, scores
 from same.probes.network import NetworkProbe
 from same.probes.protocols import Protocol, part_examples, probe_examples
 from same.probes.svm import LinearSVM
-from same.runs import Setting, make_method, open_run, prepare
+from same.runs import Setting, TrainedRun, make_method, open_run, prepare
 from same.streams import stream
 from same.tasks import TASKS, Examples, GraphTask, make_tasks
 
@@ -120,11 +122,7 @@ class Probing:
         rows = []
         for task in self.tasks:
             train, test = (self.sets[task.name][part].y.numpy() for part in ("train", "test"))
-            if task.kind == "classes":
-                guess = np.full(len(test), np.bincount(train).argmax())
-            else:
-                guess = np.broadcast_to(train.mean(axis=0), test.shape)
-            rows.append(Row("majority", "none", task.name, self._scores(task, test, guess)))
+            rows.append(Row("majority", "none", task.name, self._scores(task, test, majority(task.kind, train, test))))
         return rows
 
     def rows(self, model: str, encode: Callable[[Any], Tensor], probes: Iterable[str]) -> list[Row]:
@@ -200,7 +198,13 @@ def adapted_heads(config: Config, setting: Setting, model: Model) -> dict[str, P
 
 
 def evaluate_run(
-    folder: Path, *, probes: Iterable[str] = PROBES, floors: bool = True, data: str | Path | None = None, **how: Any
+    folder: Path,
+    *,
+    probes: Iterable[str] = PROBES,
+    floors: bool = True,
+    data: str | Path | None = None,
+    most_graphs: int | None = None,
+    **how: Any,
 ) -> list[Row]:
     """Scores of a finished run on its test graphs, for every task its set offers, trained for or not.
 
@@ -210,11 +214,15 @@ def evaluate_run(
             run's own heads, if the pair features are those it was trained with).
         floors: whether to add majority, raw features and the untrained encoder.
         data: where local sets lie.
+        most_graphs: of each part of the split, at random; all by default. With it, and for sets whose embeddings do not
+            fit into memory, features go through the disk, and there are linear probes only.
         how: `tasks`, `protocol`, `pair` and so on, see `Probing.of`.
     """
     probes, run = tuple(probes), open_run(folder)
     if unknown := set(probes) - set(PROBES):
         raise InputError(f"probes: {', '.join(sorted(unknown))}: not among {', '.join(PROBES)}")
+    if most_graphs is not None or is_large(load(run.config.dataset, data), run.config.width):
+        return _evaluate_large(run, probes, floors, data, most_graphs, **how)
     probing = Probing.of(run.config, data=data, **how)
     rows = probing.floors() if floors else []
     rows += probing.rows(run.config.method, run.encoder, probes)
@@ -223,6 +231,36 @@ def evaluate_run(
         model.load_state_dict({name: run.state[name] for name in model.state_dict()})
         rows += probing.own(model)
     return rows
+
+
+def _evaluate_large(
+    run: TrainedRun,
+    probes: tuple[str, ...],
+    floors: bool,
+    data: str | Path | None,
+    most_graphs: int | None,
+    *,
+    tasks: Iterable[str] | None = None,
+    pair: Pair | None = None,
+    **how: Any,
+) -> list[Row]:
+    """The linear probes of a set of any size."""
+    usual = {"protocol": "paper", "solver": "newton", "choose_c": False}
+    for name, value in how.items():
+        if value != usual.get(name, value):
+            raise InputError(f"{name}: {value} is not possible for a set of this size; leave it out")
+    if "linear" not in probes:
+        raise InputError(f"probes: {', '.join(probes)}: a set of this size has linear probes only")
+    if left := [probe for probe in probes if probe != "linear"]:
+        log.warning("%s: not for a set of this size, left out", ", ".join(left))
+    setting = prepare(run.config, data)
+    names = list(tasks or [name for name, kind in TASKS.items() if not kind.missing(setting.store)])
+    chosen = make_tasks(names, setting.store, pair=pair or run.config.pair)
+    encoders: dict[str, Callable[[Any], Tensor]] = {}
+    if floors:
+        encoders |= {"raw": lambda batch: batch.x, "untrained": setting.model.encoder.eval()}
+    encoders[run.config.method] = run.encoder
+    return [Row(*found) for found in probe_large(run.config, setting, chosen, encoders, most_graphs, floor=floors)]
 
 
 def _both_kinds(parts: dict[str, Examples]) -> bool:

@@ -39,6 +39,17 @@ def scores(kind: Kind, y: Array, predicted: Array) -> dict[str, float]:
     return {"r2": float(r2), "mae": float(mae)}
 
 
+def majority(kind: Kind, train: Array, test: Array) -> Array:
+    """What who knows nothing but the labels of training tells: the most common class, or the mean.
+
+    >>> majority("classes", np.array([0, 1, 1]), np.array([0, 1])).tolist()
+    [1, 1]
+    """
+    if kind == "classes":
+        return np.full(len(test), np.bincount(train).argmax())
+    return np.broadcast_to(train.mean(axis=0), test.shape)
+
+
 def delta_m(model: Sequence[float], baseline: Sequence[float]) -> float:
     """Δm = 1/T Σ (M_m,i − M_b,i) / M_b,i, in percent: the mean relative gain of a model over single-task baselines.
 

@@ -1,6 +1,8 @@
 """A linear support vector machine, solved exactly: the objective of scikit-learn's default `LinearSVC`."""
 
 import logging
+import math
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +18,7 @@ Array = np.ndarray
 
 _BLOCK = 8192
 _KEPT_BYTES = 2**29
+_MANY, _MANY_BYTES = 2**20, 2**27
 
 
 class LinearSVM:
@@ -51,7 +54,7 @@ class LinearSVM:
         # Matrices of this size lose time to threads, many times over on a busy machine.
         with threadpool_limits(1):
             if len(positive):
-                signs = np.where(y[:, None] == positive, 1.0, -1.0)
+                signs = np.where(y[:, None] == positive, np.int8(1), np.int8(-1))
                 self.coef_ = _solve(_Blocks(x, self._rows), signs, self.C, self.max_iter)
         return self
 
@@ -88,9 +91,18 @@ def _as_rows(x: Any) -> Array:
     return x if isinstance(x, np.ndarray) else np.asarray(x)
 
 
-def _parts(n: int) -> list[slice]:
+def _parts(n: int, block: int | None = None) -> list[slice]:
     """Blocks of rows: small enough for the cache of a processor, many enough for its matrix products."""
-    return [slice(i, min(i + _BLOCK, n)) for i in range(0, n, _BLOCK)]
+    block = block or _BLOCK
+    return [slice(i, min(i + block, n)) for i in range(0, n, block)]
+
+
+def _zeros(shape: tuple[int, ...], dtype: type = float) -> Array:
+    """An array of zeros, in a temporary file where it is large."""
+    if math.prod(shape) * np.dtype(dtype).itemsize <= _MANY_BYTES:
+        return np.zeros(shape, dtype)
+    with tempfile.TemporaryFile() as file:
+        return np.asarray(np.memmap(file, dtype, mode="w+", shape=shape))
 
 
 class _Blocks:
@@ -124,49 +136,61 @@ def _solve(blocks: _Blocks, y: Array, C: float, max_iter: int) -> Array:  # noqa
         max_iter: the most steps.
     """
     n, k = y.shape
-    gram = sum(rows.T @ rows for _, rows in blocks)
-    # At w = 0, every row is inside the margin. `gram[c]` is Σ x xᵀ over the rows inside classifier c's.
-    grams, inside = [gram.copy() for _ in range(k)], np.ones((n, k), bool)
-    w, f = np.zeros((k, len(gram))), np.zeros((n, k))
+    d = blocks.x.shape[1] + 1
+    gram, sums = np.zeros((d, d)), np.zeros((k, d))
+    for part, rows in blocks:
+        gram += rows.T @ rows
+        sums += y[part].T.astype(float) @ rows
+    # At w = 0, every row is inside the margin. For the rows inside classifier c's, `grams[c]` is Σ x xᵀ and `sums[c]`
+    # is Σ y x, so that the gradient takes no pass over the rows.
+    grams, inside = [gram.copy() for _ in range(k)], _zeros((n, k), bool)
+    inside[:] = True
+    w, f, space = np.zeros((k, d)), _zeros((n, k)), _zeros((n * k,))
     active = np.arange(k)
+
+    def margins(part: slice) -> tuple[Array, Array]:
+        now = y[part][:, active] * f[part][:, active] < 1
+        return now, now != inside[part][:, active]
+
     for _ in range(max_iter):
-        now = y[:, active] * f[:, active] < 1
-        changed, anew = now != inside[:, active], np.zeros(len(active), bool)
-        for i, c in enumerate(active):
-            # Whichever is less: what changed, or all anew.
-            anew[i] = changed[:, i].sum() >= now[:, i].sum()
-            if anew[i]:
-                grams[c][:] = 0
-        residual = np.where(now, f[:, active] - y[:, active], 0.0)
-        gradient = w[active].copy()
-        for part, rows in blocks:
-            gradient += 2 * C * (residual[part].T @ rows)
+        counts = np.zeros((2, len(active)), int)
+        for part in blocks.parts:
+            now, changed = margins(part)
+            counts += now.sum(axis=0), changed.sum(axis=0)
+        # Whichever is less: what changed, or all anew.
+        anew = counts[1] >= counts[0]
+        for c in active[anew]:
+            grams[c][:], sums[c] = 0, 0
+        for part, rows in blocks if counts[1].any() else ():
+            now, changed = margins(part)
             for i, c in enumerate(active):
-                enter = now[part, i] if anew[i] else now[part, i] & changed[part, i]
-                _add(grams[c], rows, enter)
+                _add(grams[c], sums[c], rows, y[part, c], now[:, i] if anew[i] else now[:, i] & changed[:, i])
                 if not anew[i]:
-                    _add(grams[c], rows, changed[part, i] & ~now[part, i], sign=-1)
-        inside[:, active] = now
+                    _add(grams[c], sums[c], rows, y[part, c], changed[:, i] & ~now[:, i], sign=-1)
+            inside[part][:, active] = now
+        gradient = np.stack([w[c] + 2 * C * (grams[c] @ w[c] - sums[c]) for c in active])
         going = np.abs(gradient).max(axis=1) > 1e-8 * max(1.0, C * n)
         active, gradient = active[going], gradient[going]
         if not len(active):
             return w
         steps = np.stack([_newton(grams[c], g, C) for c, g in zip(active, gradient, strict=True)])
-        along = np.empty((n, len(active)))
+        along = space[: n * len(active)].reshape(n, len(active))
         for part, rows in blocks:
             along[part] = (steps @ rows.T).T  # Several times faster than rows @ steps.T, where steps are few.
         for i, c in enumerate(active):
             size = _line_search(w[c], steps[i], f[:, c], along[:, i], y[:, c], C)
             w[c] += size * steps[i]
-            f[:, c] += size * along[:, i]
+            for part in _parts(n, _MANY):
+                f[part, c] += size * along[part, i]
     log.warning("the SVM has not converged in %d Newton steps (C = %g)", max_iter, C)
     return w
 
 
-def _add(gram: Array, rows: Array, which: Array, sign: int = 1) -> None:
+def _add(gram: Array, total: Array, rows: Array, y: Array, which: Array, sign: int = 1) -> None:
     if which.any():
         picked = rows[which]
         gram += sign * (picked.T @ picked)
+        total += sign * (y[which] @ picked)
 
 
 def _newton(gram: Array, gradient: Array, C: float) -> Array:  # noqa: N803
@@ -180,8 +204,11 @@ def _line_search(w: Array, step: Array, f: Array, along: Array, y: Array, C: flo
     ww, ws, ss = w @ w, w @ step, step @ step
 
     def slope(t: float) -> float:
-        residual = 1 - y * (f + t * along)
-        return float(ws + t * ss - 2 * C * ((residual > 0) * residual * y) @ along)
+        total = 0.0
+        for part in _parts(len(y), _MANY):
+            residual = 1 - y[part] * (f[part] + t * along[part])
+            total += 2 * C * ((residual > 0) * residual * y[part]) @ along[part]
+        return float(ws + t * ss - total)
 
     if slope(1.0) <= 0 or abs(slope(1.0)) < 1e-9 * (1 + abs(ww)):
         return 1.0

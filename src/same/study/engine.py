@@ -71,13 +71,22 @@ def execute(
         evaluate_once(job.folder, job.data)
 
 
+def take(waiting: list[Job], ended: set[str], planned: set[str]) -> Job | None:
+    """Takes the first job that need not wait for another one that is planned and has not ended."""
+    for job in waiting:
+        if job.after is None or job.after in ended or job.after not in planned:
+            waiting.remove(job)
+            return job
+    return None
+
+
 def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
     """Does the jobs in single-threaded processes of this machine.
 
     A worker that dies takes only its run with it. If this process dies, the workers end by themselves.
     """
     context = multiprocessing.get_context("spawn")
-    waiting, ended = list(jobs), set()
+    waiting, ended = list(jobs), set[str]()
     running: dict[Any, str] = {}
     planned = {job.config.key for job in jobs}
     crew: dict[Connection, Any] = {}
@@ -95,19 +104,12 @@ def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
         theirs.close()
         crew[ours] = process
 
-    def next_job() -> Job | None:
-        for job in waiting:
-            if job.after is None or job.after in ended or job.after not in planned:
-                waiting.remove(job)
-                return job
-        return None
-
     try:
         for _ in range(min(workers, len(jobs))):
             hire()
         while waiting or running:
             for line in [line for line in crew if line not in running]:
-                if (job := next_job()) is not None:
+                if (job := take(waiting, ended, planned)) is not None:
                     running[line] = job.config.key
                     line.send(job)
                     yield "start", job.config.key, None

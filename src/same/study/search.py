@@ -23,7 +23,7 @@ log = logging.getLogger("same")
 
 QUESTION, PROPOSED = "tune.json", "trials.json"
 ROUND = 4
-"""How many trials are proposed at once."""
+"""How many trials are proposed at once, unless more are asked for."""
 
 Curves = dict[int, tuple[str, History]]
 """How the runs of a trial stand, and their histories, by split."""
@@ -43,6 +43,7 @@ class Question:
         space: what is searched.
         sampler: `ax`, `random`, or `auto`.
         stop_early: whether unpromising trials are given up.
+        round: how many trials are proposed at once, from what came of the rounds before; they run side by side.
     """
 
     dataset: str
@@ -54,6 +55,7 @@ class Question:
     settings: tuple[tuple[str, Any], ...] = ()
     sampler: str = "auto"
     stop_early: bool = True
+    round: int = ROUND
 
     def __post_init__(self) -> None:
         if self.method in ("untrained", "infomax"):
@@ -204,16 +206,19 @@ def judge(
 
 def _cpu_seconds(run: Path) -> float:
     """How much processor time a run took, finished or not."""
-    return float(read_state(run).get("cpu_seconds", 0.0))
+    try:
+        return float(read_json(run / RESULT)["cpu_seconds"])
+    except (FileNotFoundError, DamagedError):
+        return float(read_state(run).get("cpu_seconds", 0.0))
 
 
 def look(question: Question, proposed: Sequence[Values], folder: Path) -> list[Trial]:
     """What came of the trials that were proposed, round by round."""
     trials: list[Trial] = []
     curves: list[Curves] = []
-    for first in range(0, len(proposed), ROUND):
+    for first in range(0, len(proposed), question.round):
         rules = make_rules(question, curves)
-        numbers = range(first, min(first + ROUND, len(proposed)))
+        numbers = range(first, min(first + question.round, len(proposed)))
         found = [judge(question, n, proposed[n], folder, rules, curves) for n in numbers]
         trials += [trial for trial, _ in found]
         curves += [curve for _, curve in found]

@@ -19,7 +19,6 @@ from same.study.samplers import SAMPLERS, choose_sampler
 from same.study.search import (
     PROPOSED,
     QUESTION,
-    ROUND,
     Curves,
     Question,
     Trial,
@@ -80,11 +79,11 @@ def _tune(
     ended: list[Trial] = []
     curves: list[Curves] = []
     with Overview(str(folder), trials * len(question.splits), known * len(question.splits), quiet) as overview:
-        for first in range(0, trials, ROUND):
+        for first in range(0, trials, question.round):
             if len(proposed) <= first:
                 proposed += _propose(question, ended)
                 write_json(folder / PROPOSED, {"trials": proposed})
-            numbers, rules = range(first, min(first + ROUND, trials)), make_rules(question, curves)
+            numbers, rules = range(first, min(first + question.round, trials)), make_rules(question, curves)
             jobs = _jobs(question, [proposed[n] for n in numbers], folder, rules, data)
             names = {job.config.key: _name(question, job.config, proposed, numbers) for job in jobs}
             for what, key, more in engine(jobs, workers) if jobs else ():
@@ -110,7 +109,7 @@ def _propose(question: Question, ended: Sequence[Trial]) -> list[Values]:
             log.info("the default configuration lies outside the search space, and is not among the trials")
         else:
             told, first = [(values, None)], [values]
-    return first + SAMPLERS[question.sampler](question.space, question.seed, told, ROUND - len(first))
+    return first + SAMPLERS[question.sampler](question.space, question.seed, told, question.round - len(first))
 
 
 def _jobs(

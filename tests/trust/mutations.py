@@ -96,7 +96,7 @@ MUTATIONS = [
     Mutation(
         "resume that forgets the random state",
         "training.py",
-        'torch.manual_seed(int(stream(config.seed, "dropout", config.split, state.step).integers(2**63)))',
+        'torch.manual_seed(int(stream(config.seed, "dropout", config.split, number).integers(2**63)))',
         "pass",
         ("tests/test_training.py::test_a_run_stopped_anywhere_and_resumed_ends_with_the_same_bits[changes2]",),
     ),

@@ -5,6 +5,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -21,7 +22,7 @@ log = logging.getLogger("same")
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG)
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SEAL = "sha256"
-_LEFT_OVER = (".*.part", ".tmp??????")  # Ours, and those of safetensors.
+_LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.DOTALL)
 
 
 @contextmanager
@@ -45,17 +46,20 @@ def atomic(target: Path, *, folder: bool = False) -> Iterator[Path]:
         with _told(target):
             if folder and target.is_dir() and any(target.iterdir()):
                 raise InputError(f"{target}: exists already; choose a new folder")
-            target.parent.mkdir(parents=True, exist_ok=True)
+            # A device, a pipe or the like would be replaced by a file.
+            if not folder and target.exists() and not target.is_file():
+                raise InputError(f"{target}: is {'a folder' if target.is_dir() else 'no file'}; choose another name")
+            place = Path(os.path.realpath(target))  # A link stays a link.
+            place.parent.mkdir(parents=True, exist_ok=True)
             # Not with tempfile: what it makes is private to the user, and the target should have ordinary permissions.
-            path = target.parent / f".{target.name}.{secrets.token_hex(4)}.part"
+            path = place.parent / f".{place.name}.{secrets.token_hex(4)}.part"
             if folder:
                 path.mkdir()
             else:
                 path.touch(exist_ok=False)
-            temporary, mode = path, path.stat().st_mode
+            temporary = path
             yield temporary
-            temporary.chmod(mode)  # Some libraries make what they write private.
-            temporary.replace(target)
+            temporary.replace(place)
     finally:
         if temporary is not None:
             _remove(temporary)
@@ -84,22 +88,21 @@ def _remove(path: Path) -> None:
 
 
 def clean(folder: Path, *, seconds: float = 0.0) -> None:
-    """Removes what was half-written below a folder when a process died.
+    """Removes what `atomic` left half-written below a folder when a process died.
 
     Args:
         folder: where to look.
         seconds: how old it must be, where other processes may be at work.
     """
-    for pattern in _LEFT_OVER:
-        for path in folder.rglob(pattern):
-            with suppress(FileNotFoundError):
-                if time.time() - path.stat().st_mtime >= seconds:
-                    _remove(path)
+    for path in folder.rglob(".*.part"):
+        with suppress(FileNotFoundError):
+            if _LEFT_OVER.fullmatch(path.name) and time.time() - path.stat().st_mtime >= seconds:
+                _remove(path)
 
 
 @contextmanager
 def locked(folder: Path, *, wait: float = 3.0) -> Iterator[None]:
-    """A folder, made if need be, for one process alone; what others left half-written there is removed.
+    """A folder, made if need be, for one process alone.
 
     The lock is the kernel's, on the folder itself: it leaves no file, and it ends with its process, however that ends.
 
@@ -112,7 +115,6 @@ def locked(folder: Path, *, wait: float = 3.0) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
     handle = _lock(folder, wait)
     try:
-        clean(folder)
         yield
     finally:
         if handle is not None:

@@ -27,7 +27,7 @@ from same.episodes import (
     whole_episode,
 )
 from same.errors import DamagedError, InputError
-from same.files import atomic, check_digests, digests, locked, read_json, write_json
+from same.files import atomic, check_digests, clean, digests, locked, read_json, write_json
 from same.graphs import GraphStore, Inputs, Split, load, split
 from same.graphs.inputs import DEGREE_WITHOUT_ATTRIBUTES
 from same.graphs.splits import rare_classes
@@ -236,6 +236,7 @@ def run(
         def begin() -> None:
             held.enter_context(locked(folder))
             _check_folder(folder, config)
+            clean(folder)
             with atomic(folder / CONFIG) as temporary:
                 temporary.write_text(json.dumps(config.model_dump(mode="json"), indent=1), encoding="utf-8")
 

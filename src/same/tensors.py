@@ -1,7 +1,5 @@
 """Tensors in files that tell when they were damaged."""
 
-import os
-import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 import safetensors
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from same.errors import DamagedError
@@ -27,13 +25,8 @@ def save_tensors(tensors: Mapping[str, Tensor], path: Path, about: Mapping[str, 
         about: plain values, which `read_about` reads without the tensors.
     """
     text = seal({**(about or {}), _SUM: _checksum(tensors)})
-    try:
-        save_file(dict(tensors), path, {_STATE: text})
-    except safetensors.SafetensorError as error:
-        # What the system has to say comes as text alone.
-        if found := re.search(r"\(os error (\d+)\)", str(error)):
-            raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from None
-        raise
+    # Not its save_file, which has a temporary file of its own, and what the system has to say as text alone.
+    path.write_bytes(save(dict(tensors), {_STATE: text}))
 
 
 def read_about(path: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Tables, marks, Δm and claims from results made by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,15 @@ def test_delta_m_is_per_split_against_that_splits_single_task_models():
     (isame,) = row(table, "GC+NC", "iSAME")
     assert isame.text == "not run"
     assert isame.mark == ""
+
+
+def test_a_cell_of_fewer_splits_than_planned_says_so():
+    assert Cell({0: 50.0, 1: 52.0}, planned=2).text == "51.0 ± 1.0"
+    assert Cell({0: 50.0, 1: 52.0}, planned=10).text == "51.0 ± 1.0 [2]"
+    # Two of three planned splits are done.
+    table = make_tables(make(SCORES, replace(Q4, splits=(0, 1, 2))))[0]
+    assert row(table, "GC+NC", "eSAME")[0].text == "2.5 ± 2.5 [2]"
+    assert "in brackets" in table.caption
 
 
 @pytest.mark.parametrize(("mean", "mark"), [(87.5, "≈"), (89.4, "≈"), (89.5, "▲"), (85.5, "▼")])

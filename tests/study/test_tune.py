@@ -26,7 +26,7 @@ from same.study.engine import execute
 from same.study.plan import Plan
 from same.study.run import remember
 from same.study.samplers import SAMPLERS, ax_search, choose_sampler, random_search
-from same.study.search import Question, Trial, Tuning
+from same.study.search import Question, Trial, Tuning, read_question
 from same.study.space import DEFAULT, NOT_SEARCHED, Parameter, Space, make_space, read_space
 from same.study.stopping import MedianRule, scores_so_far
 from same.study.tuned import config_name, read_tuned, write_best

@@ -65,7 +65,7 @@ def files(folder: Path) -> Iterator[Path]:
 
 
 def is_left_over(path: Path) -> bool:
-    return path.name.startswith(".") and (path.suffix == ".part" or path.name.startswith(".tmp"))
+    return path.name.startswith(".") and path.suffix == ".part"
 
 
 def assert_whole(folder: Path) -> None:
@@ -181,6 +181,44 @@ def signalled(verb: str, number: int, folder: Path) -> tuple[float, int, str]:
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     return time.monotonic() - start, process.returncode, said
+
+
+def second_of_two(verb: str, folder: Path) -> tuple[int, str]:
+    """The exit code of a command whose folder another process is at work in, and what it says."""
+    arguments = [*command(verb, folder), "--set", "max_epochs=100000", "--set", "patience=100000"]
+    first = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _wait(first, lambda: any(folder.rglob("history.jsonl")), 120)
+        assert first.poll() is None
+        second = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+    finally:
+        first.kill()
+        first.wait()
+    return second.returncode, second.stderr
+
+
+LIMITS = {
+    # As a quota has it, and no rights are needed to set it up.
+    "files of 4 kB at most": ["sh", "-c", 'ulimit -f 8 && exec "$@"', "sh"],
+    # In a mount namespace of its own, where the system allows one.
+    "a disk of 16 kB": ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=16k none "$0" && exec "$@"'],
+    "a disk that is read-only": ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o ro none "$0" && exec "$@"'],
+}
+"""What stands before a command so that it cannot write to a folder."""
+
+
+def without_room(limit: str, folder: Path) -> tuple[int, str] | None:
+    """The exit code of a training that cannot write its files, and what it says; None where that cannot be set up."""
+    folder.mkdir(parents=True)
+    before = [*LIMITS[limit], *([str(folder)] if "disk" in limit else [])]
+    if (
+        shutil.which(before[0]) is None
+        or subprocess.run([*before, "true"], capture_output=True, check=False).returncode
+    ):
+        return None
+    arguments = [*before, *command("train", folder / "run"), "--set", "max_epochs=3"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
 
 
 HARMS = ("deleted", "emptied", "truncated", "flipped")

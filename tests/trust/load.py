@@ -21,6 +21,11 @@ class Load:
     handles: tuple[int, int]
     overhead: float
 
+    @property
+    def flat(self) -> bool:
+        """Whether nothing piles up."""
+        return self.memory[1] < self.memory[0] + 20 and self.handles[1] <= self.handles[0]
+
     def __str__(self) -> str:
         memory, handles = (" → ".join(f"{value:.0f}" for value in pair) for pair in (self.memory, self.handles))
         return (

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,17 +96,17 @@ MUTATIONS = [
     Mutation(
         "resume that forgets the random state",
         "training.py",
-        'torch.manual_seed(int(stream(config.seed, "dropout", config.split, state.step).integers(2**63)))',
+        'torch.manual_seed(int(stream(config.seed, "dropout", config.split, number).integers(2**63)))',
         "pass",
         ("tests/test_training.py::test_a_run_stopped_anywhere_and_resumed_ends_with_the_same_bits[changes2]",),
     ),
 ]
 
 
-def run_tests(source: Path, tests: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+def run_tests(source: Path, tests: Sequence[str], flags: Sequence[str] = ("-x",)) -> subprocess.CompletedProcess[str]:
     """Runs some tests with another source."""
     environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
-    flags = ["-q", "-x", "--no-header", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    flags = ["-q", "--no-header", "-p", "no:cacheprovider", *flags]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *flags, *tests],
         cwd=ROOT,

@@ -4,12 +4,12 @@ import errno
 import json
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
-import time
+import tempfile
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +22,7 @@ from trust.faults import (
     CONFIG,
     DAMAGED,
     HARMS,
+    LIMITS,
     command,
     damage_run,
     harm,
@@ -30,7 +31,9 @@ from trust.faults import (
     kill_at_random,
     make_runs,
     outcome,
+    second_of_two,
     signalled,
+    without_room,
 )
 
 
@@ -92,16 +95,30 @@ def test_sealed_values_come_back_or_not_at_all(tmp_path):
 
 def test_what_was_left_half_written_is_removed_at_the_next_start(runs, tmp_path):
     shutil.copytree(runs / "stopped", tmp_path / "run")
-    for name in (".result.json.0a1b2c3d.part", ".tmpAbCdEf"):
-        (tmp_path / "run" / name).write_bytes(b"half")
-    (tmp_path / "run" / ".mine").write_text("stays")
+    (tmp_path / "run" / ".result.json.0a1b2c3d.part").write_bytes(b"half")
+    for name in (".mine", ".download.part"):
+        (tmp_path / "run" / name).write_text("stays")
     run(CONFIG, tmp_path / "run")
-    assert [path.name for path in (tmp_path / "run").iterdir() if path.name.startswith(".")] == [".mine"]
-    (tmp_path / ".store.x.part").mkdir()
+    there = sorted(path.name for path in (tmp_path / "run").iterdir() if path.name.startswith("."))
+    assert there == [".download.part", ".mine"]
+    half = tmp_path / ".store.0a1b2c3d.part"
+    half.mkdir()
     clean(tmp_path, seconds=60)
-    assert (tmp_path / ".store.x.part").is_dir()
+    assert half.is_dir()
     clean(tmp_path)
-    assert not (tmp_path / ".store.x.part").exists()
+    assert not half.exists()
+
+
+@pytest.mark.parametrize("verb", ["train", "study", "tune"])
+def test_nothing_is_removed_from_a_folder_that_is_refused(tmp_path, verb):
+    (tmp_path / "deep").mkdir()
+    for name in ("thesis.txt", ".thesis.0a1b2c3d.part", "deep/.thesis.0a1b2c3d.part"):
+        (tmp_path / name).write_text("years of work")
+    before = sorted(tmp_path.rglob("*"))
+    done = subprocess.run(command(verb, tmp_path), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "holds other files; choose another folder" in done.stderr.splitlines()[-1]
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_folder_is_for_one_process_at_a_time(tmp_path):
@@ -129,41 +146,29 @@ def test_a_folder_that_cannot_be_locked_is_said(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("verb", ["train", *(pytest.param(verb, marks=pytest.mark.slow) for verb in ("study", "tune"))])
 def test_the_second_of_two_processes_is_told(tmp_path, verb):
-    long = ["--set", "max_epochs=100000", "--set", "patience=100000"]
-    first = subprocess.Popen(
-        [*command(verb, tmp_path / "out"), *long], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    code, said = second_of_two(verb, tmp_path / "out")
+    assert code == 2, said
+    assert "another process is at work here" in said.splitlines()[-1]
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_no_room_is_said_and_the_run_goes_on_when_there_is_some(tmp_path, limit):
+    found = without_room(limit, tmp_path / "here")
+    if found is None:
+        pytest.skip("needs a mount namespace")
+    code, said = found
+    assert code == 2, said
+    last = said.splitlines()[-1]
+    expected = (
+        "run: cannot be written (Read-only" if "read-only" in limit else "checkpoint.safetensors: the disk is full"
     )
-    try:
-        while not list((tmp_path / "out").rglob("history.jsonl")):
-            assert first.poll() is None
-            time.sleep(0.05)
-        second = subprocess.run(
-            [*command(verb, tmp_path / "out"), *long], capture_output=True, text=True, timeout=120, check=False
-        )
-        assert second.returncode == 2, second.stderr
-        assert "another process is at work here" in second.stderr.splitlines()[-1]
-        assert "Traceback" not in second.stderr
-    finally:
-        first.kill()
-        first.wait()
-
-
-def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(runs, tmp_path):
-    """Files of more than some bytes cannot be written: as a quota has it, and no rights are needed to set it up."""
-    (tmp_path / "whole").mkdir()
-    arguments = command("train", tmp_path / "run")
-    arguments[arguments.index("max_epochs=60")] = "max_epochs=3"
-
-    def small() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-
-    full = subprocess.run(arguments, capture_output=True, text=True, check=False, preexec_fn=small)
-    assert full.returncode == 2, full.stderr
-    assert full.stderr.splitlines()[-1].startswith("same: ")
-    assert "checkpoint.safetensors: the disk is full" in full.stderr.splitlines()[-1]
-    assert "Traceback" not in full.stderr
-    assert not any(map(is_left_over, (tmp_path / "run").iterdir()))
-    assert subprocess.run(arguments, capture_output=True, check=False).returncode == 0
+    assert last.startswith("same: ")
+    assert expected in last
+    assert "Traceback" not in said
+    assert not any(map(is_left_over, tmp_path.rglob("*")))
+    again = [*command("train", tmp_path / "here" / "run"), "--set", "max_epochs=3"]
+    assert subprocess.run(again, capture_output=True, check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -184,11 +189,60 @@ def test_what_the_system_refuses_is_said_and_nothing_is_left(runs, tmp_path, mon
     run(CONFIG, tmp_path / "run")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only to the superuser")
-def test_a_read_only_folder_is_said(tmp_path):
-    tmp_path.chmod(0o555)
+@pytest.fixture
+def nobody():
+    """A folder of somebody to whom a folder can be read-only; and the rights of that somebody."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if os.geteuid():
+            yield folder
+            return
+        os.chown(folder, 65534, 65534)
+        os.seteuid(65534)
+        try:
+            yield folder
+        finally:
+            os.seteuid(0)
+
+
+def test_a_read_only_folder_is_said(nobody):
+    run(CONFIG, nobody / "good")
+    nobody.chmod(0o555)
+    with pytest.raises(InputError, match="new: cannot be written"):
+        run(CONFIG, nobody / "new")
+    with pytest.raises(InputError, match="file: cannot be written"), atomic(nobody / "file"):
+        pass
+    (nobody / "good" / "result.json").unlink()
+    (nobody / "good").chmod(0o555)
     with pytest.raises(InputError, match="cannot be written"):
-        run(CONFIG, tmp_path / "run")
+        run(CONFIG, nobody / "good")
+    for folder in (nobody, nobody / "good"):
+        folder.chmod(0o755)
+    run(CONFIG, nobody / "good")
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    """A pipe stands for everything that is no file, devices among them."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("pipe")
+    for name, what in (("pipe", "no file"), ("link", "no file"), ("folder", "a folder")):
+        with pytest.raises(InputError, match=f"{name}: is {what}; choose another name"), atomic(tmp_path / name):
+            pass
+    for verb in ("train", "study", "tune"):
+        done = subprocess.run(command(verb, tmp_path / "pipe"), capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "pipe: cannot be written" in done.stderr.splitlines()[-1]
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link", "pipe"]
+
+
+def test_a_link_stays_a_link(tmp_path):
+    write_json(tmp_path / "file", {})
+    (tmp_path / "link").symlink_to("file")
+    write_json(tmp_path / "link", {"a": 1})
+    assert (tmp_path / "link").is_symlink()
+    assert read_json(tmp_path / "file") == {"a": 1}
 
 
 def test_a_write_that_is_interrupted_leaves_what_was_there(tmp_path):

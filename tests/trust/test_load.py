@@ -9,6 +9,4 @@ from trust.load import many_runs
 @pytest.mark.timeout(3600)
 def test_a_study_of_500_runs_leaves_the_driver_as_it_was(tmp_path):
     found = many_runs(500, tmp_path)
-    print(found)
-    assert found.memory[1] < found.memory[0] + 20
-    assert found.handles[1] <= found.handles[0]
+    assert found.flat, found

@@ -125,9 +125,9 @@ def read_plan(folder: Path) -> Plan:
         return Plan.from_json(read_json(folder / PLAN))
     except FileNotFoundError:
         raise InputError(f"{folder}: holds no study (no {PLAN})") from None
+    except DamagedError as error:
+        raise DamagedError(f"{error}; the command that began the study writes it again") from None
     except (ValueError, TypeError, AttributeError) as error:
-        if isinstance(error, DamagedError):
-            raise DamagedError(f"{error}; the command that began the study writes it again") from None
         raise InputError(f"{folder / PLAN}: not the plan of a study ({error})") from None
 
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from same.config import Config
 from same.errors import DamagedError, InputError
-from same.files import locked, write_json
+from same.files import clean, locked, write_json
 from same.graphs import GraphStore
 from same.study.engine import Engine, Job, local
 from same.study.plan import Plan, first_of
@@ -48,6 +48,7 @@ def run_study(
     """
     with locked(folder):
         plan = remember(plan, folder)
+        clean(folder)
         pending = todo(plan, folder)
         configs = {config.key: config for config in pending}
         jobs = [Job(config, folder / RUNS / config.key, data, first_of(config)) for config in pending]

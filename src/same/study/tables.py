@@ -1,7 +1,7 @@
 """The paper's tables from a study's results, cell by cell."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -28,12 +28,14 @@ class Cell:
         published: the paper's number, if it has one.
         against: the comparison with the single-task classical model on the same splits, if there is one.
         blank: whether the paper's table has nothing here.
+        planned: how many splits the study has; a cell of fewer says so.
     """
 
     values: dict[int, float] = field(default_factory=dict)
     published: Published | None = None
     against: Comparison | None = None
     blank: bool = False
+    planned: int = 0
 
     @property
     def mean(self) -> float:
@@ -61,10 +63,11 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """`mean ± std`, or `not run`."""
+        """`mean ± std`, or `not run`; of how many splits, if some are missing."""
         if self.blank:
             return ""
-        return f"{self.mean:.1f} ± {self.std:.1f}{self.star}" if self.values else "not run"
+        few = f" [{len(self.values)}]" if len(self.values) < self.planned else ""
+        return f"{self.mean:.1f} ± {self.std:.1f}{self.star}{few}" if self.values else "not run"
 
     @property
     def beside(self) -> str:
@@ -111,7 +114,11 @@ def make_tables(study: Study) -> list[Table]:
         "weighting": _table_weighting,
     }
     tables = [make(study) for question, make in makers.items() if question in study.plan.questions]
-    return [table for table in [*tables, _table_floors(study), _table_released(study)] if table.rows]
+    tables += [_table_floors(study), _table_released(study)]
+    splits = len(study.plan.splits)
+    for table in tables:
+        table.rows[:] = [(a, b, [replace(c, planned=splits) for c in cells]) for a, b, cells in table.rows]
+    return [table for table in tables if table.rows]
 
 
 def planned(study: Study, method: str, tasks: Sequence[str], **settings: str) -> bool:
@@ -127,8 +134,10 @@ def caption(study: Study, protocol: str = "paper") -> str:
     splits = f"{planned} split{'s' if planned > 1 else ''}" if done == planned else f"{done} of {planned} splits so far"
     rest = "".join(f", {name} {value}" for name, value in settings.items() if name not in ("pair", "seed", "scaling"))
     rest += ", tuned configurations where there are any" if study.plan.tuned else ""
+    few = " A cell of fewer splits has their number in brackets." if len(study.runs) < len(study.plan.runs()) else ""
     return (
-        f"Mean ± standard deviation over {splits}, in percent. Protocol {protocol}, pair features {settings['pair']}, "
+        f"Mean ± standard deviation over {splits}, in percent.{few} "
+        f"Protocol {protocol}, pair features {settings['pair']}, "
         f"seed {settings['seed']}, inputs {settings['scaling']}, budget {study.plan.budget}{rest}. "
         "GC and NC: accuracy; LP: " + ("ROC AUC." if protocol == "paper" else "accuracy, as the released code has it.")
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from same.config import Config
 from same.errors import DamagedError, InputError
-from same.files import locked, write_json
+from same.files import clean, locked, write_json
 from same.study.engine import Engine, Job, local
 from same.study.results import RUNS
 from same.study.run import Overview, note_failure
@@ -62,7 +62,9 @@ def tune(
         The search, with what came of its trials.
     """
     with locked(folder):
-        return _tune(_remember(question, folder), trials, folder, engine, workers, data, quiet)
+        question = _remember(question, folder)
+        clean(folder)
+        return _tune(question, trials, folder, engine, workers, data, quiet)
 
 
 def _tune(

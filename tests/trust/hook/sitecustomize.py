@@ -9,28 +9,26 @@ from pathlib import Path
 
 
 def _arm(number: int, when: str) -> None:
-    chmod, replace = Path.chmod, Path.replace
+    replace = Path.replace
     writes = 0
 
     def die() -> None:
         os.killpg(0, signal.SIGKILL)  # With its workers, or its driver.
 
-    def last_step_of_a_write(self: Path, *arguments: object, **options: object) -> None:
+    def take_place(self: Path, target: Path) -> Path:
         nonlocal writes
         writes += self.suffix == ".part"
-        if writes == number and when != "after":
+        fatal = writes == number and self.suffix == ".part"
+        if fatal and when != "after":
             if when == "half" and self.is_file():
                 os.truncate(self, self.stat().st_size // 2)
             die()
-        chmod(self, *arguments, **options)
-
-    def take_place(self: Path, target: Path) -> Path:
         found = replace(self, target)
-        if writes == number and self.suffix == ".part":
+        if fatal:
             die()
         return found
 
-    Path.chmod, Path.replace = last_step_of_a_write, take_place
+    Path.replace = take_place
 
 
 if os.environ.get("TRUST_KILL"):

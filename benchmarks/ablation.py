@@ -102,7 +102,7 @@ def main(folder: Path, turns: int = 40) -> None:
     print(f"{'without':<52} {'esame':>16} {'isame':>16}")
     columns: dict[str, dict[str, Any]] = {}
     for method_name in ("esame", "isame"):
-        config = Config(dataset="ENZYMES", method=method_name, batch_size=BATCH)
+        config = Config(dataset="ENZYMES", method=method_name, batch_size=BATCH, degree=0)
         setting = prepare(config, folder)
         method, build, _ = make_method(config)
         sampler = EpisodeSampler(setting.store, setting.split.train, setting.tasks, BATCH, build)

@@ -142,7 +142,7 @@ def one_step(model: Any, optimiser: torch.optim.Optimizer, losses: Callable[[], 
 def steps(data: Path, turns: int) -> Iterator[Row]:
     """Meta-steps and classical epochs on ENZYMES, and how much of a step is building the episode."""
     for name, bars in (("esame", (">= 4", ">= 0.55")), ("isame", (">= 2.2", ">= 0.5"))):
-        config = Config(dataset="ENZYMES", method=name, batch_size=BATCH)
+        config = Config(dataset="ENZYMES", method=name, batch_size=BATCH, degree=0)
         setting = prepare(config, data)
         method, build, _ = make_method(config)
         sampler = EpisodeSampler(setting.store, setting.split.train, setting.tasks, BATCH, build)
@@ -190,7 +190,7 @@ def steps(data: Path, turns: int) -> Iterator[Row]:
         if name == "esame":
             yield ratio("building the episode, share of an esame step", times, "episode", "ours", "<= 0.08")
 
-    config = Config(dataset="ENZYMES", method="classical", batch_size=BATCH)
+    config = Config(dataset="ENZYMES", method="classical", batch_size=BATCH, degree=0)
     setting = prepare(config, data)
     method, build, _ = make_method(config)
     sampler = EpisodeSampler(setting.store, setting.split.train, setting.tasks, BATCH, build)
@@ -219,7 +219,7 @@ def steps(data: Path, turns: int) -> Iterator[Row]:
 
 def probe(data: Path, turns: int) -> Iterator[Row]:
     """The linear probe beside scikit-learn's LinearSVC, on the node embeddings of ENZYMES."""
-    config = Config(dataset="ENZYMES")
+    config = Config(dataset="ENZYMES", degree=0)
     setting = prepare(config, data)
     examples = probe_examples(setting.store, setting.split, make_tasks(["nc"], setting.store), seed=0, k=0)
     examples = examples["nc"]["train"]

@@ -32,7 +32,7 @@ def main(folder: Path, splits: int) -> None:
         for name in names:
             for k in range(splits):
                 for protocol, pair in (("paper", "concat"), ("paper", "symmetric"), ("released", "concat")):
-                    config = Config(dataset=name, split=k, scaling=scaling, pair=pair, method="untrained")
+                    config = Config(dataset=name, split=k, scaling=scaling, degree=0, pair=pair, method="untrained")
                     tasks = None if pair == "concat" and protocol == "paper" else ["lp"]
                     probing = Probing.of(config, data=folder, tasks=tasks, protocol=protocol)
                     rows = [*probing.floors(), *probing.rows("node index", node_index, ("linear",))]

@@ -40,7 +40,7 @@ class Config(BaseModel):
     seed: int = Field(0, ge=0, description="of splits, initialisation, episodes and probes")
 
     scaling: Literal["standardise", "row", "both", "none"] = Field("standardise", description="of the attributes")
-    degree: int = Field(0, ge=0, le=10_000, description="one-hot degree up to this, as a further input; 0 for none")
+    degree: int = Field(16, ge=0, le=10_000, description="one-hot degree up to this, as a further input; 0 for none")
     walk: int = Field(0, ge=0, le=1_000, description="random-walk return probabilities, as further inputs; 0 for none")
 
     encoder: Literal["gcn", "gin", "gat", "sage", "cheb"] = Field("gcn", description="kind of layers")

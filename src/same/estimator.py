@@ -82,7 +82,7 @@ class SAME(TransformerMixin, BaseEstimator):
         output: str = "nodes",
         validation: Any = 0.1,
         scaling: str = "standardise",
-        degree: int = 0,
+        degree: int = 16,
         walk: int = 0,
         encoder: Any = "gcn",
         layers: int = 3,

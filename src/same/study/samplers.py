@@ -20,7 +20,7 @@ Told = Sequence[tuple[Values, float | None]]
 Sampler = Callable[[Space, int, Told, int], list[Values]]
 """Proposes some values, given the space, the seed, what it is told of, and how many."""
 
-AT_RANDOM = 8
+AT_RANDOM = 4
 """So many trials come before Ax has a say."""
 
 

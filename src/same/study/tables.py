@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from same.config import Config
 from same.probes.metrics import Comparison, compare, delta_m
 from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS, Kind
 from same.study.published import NAMES, Published, published
@@ -129,16 +130,18 @@ def planned(study: Study, method: str, tasks: Sequence[str], **settings: str) ->
 
 def caption(study: Study, protocol: str = "paper") -> str:
     """What a number of this study means."""
-    settings = {"pair": "symmetric", "seed": 0, "scaling": "standardise", **dict(study.plan.settings)}
+    names = ("pair", "seed", "scaling", "degree", "walk")
+    settings = {name: Config.model_fields[name].default for name in names} | dict(study.plan.settings)
     planned, done = len(study.plan.splits), len({run.config.split for run in study.runs.values()})
     splits = f"{planned} split{'s' if planned > 1 else ''}" if done == planned else f"{done} of {planned} splits so far"
-    rest = "".join(f", {name} {value}" for name, value in settings.items() if name not in ("pair", "seed", "scaling"))
+    rest = "".join(f", {name} {value}" for name, value in settings.items() if name not in names)
     rest += ", tuned configurations where there are any" if study.plan.tuned else ""
+    inputs = ", ".join([str(settings["scaling"]), *(f"{s} {settings[s]}" for s in ("degree", "walk") if settings[s])])
     few = " A cell of fewer splits has their number in brackets." if len(study.runs) < len(study.plan.runs()) else ""
     return (
         f"Mean ± standard deviation over {splits}, in percent.{few} "
         f"Protocol {protocol}, pair features {settings['pair']}, "
-        f"seed {settings['seed']}, inputs {settings['scaling']}, budget {study.plan.budget}{rest}. "
+        f"seed {settings['seed']}, inputs {inputs}, budget {study.plan.budget}{rest}. "
         "GC and NC: accuracy; LP: " + ("ROC AUC." if protocol == "paper" else "accuracy, as the released code has it.")
     )
 

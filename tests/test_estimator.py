@@ -45,9 +45,25 @@ def test_parameters_are_those_of_a_configuration_with_its_defaults():
     parameters = inspect.signature(SAME).parameters
     assert set(parameters) - own == set(Config.model_fields) - {"dataset", "split"}
     for name, field in Config.model_fields.items():
-        if name in parameters:
+        if name in parameters and name != "degree":
             assert (parameters[name].default or None) == (field.default or None), name
     assert set(SAME().get_params()) == set(parameters)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "degree", "columns"),
+    [
+        ("gcn", None, 24 + 17),
+        ("gcn", 4, 24 + 5),
+        (lambda columns: GCN(columns, 8, 1), None, 24 + 17),
+        (GCN(24, 8, 1), None, 24),
+        (GCN(24 + 5, 8, 1), 4, 24 + 5),
+    ],
+    ids=["named", "degree", "function", "module", "module and degree"],
+)
+def test_a_module_of_ones_own_sees_the_attributes_unless_more_is_asked_for(encoder, degree, columns):
+    found = SAME(encoder=encoder, degree=degree, **SMALL | {"method": "untrained"}).fit(GRAPHS)
+    assert found.fitted_.inputs.num_features == columns
 
 
 @pytest.mark.parametrize("method", ["esame", "isame", "traditional", "classical"])
@@ -179,7 +195,7 @@ def test_what_is_loaded_is_what_was_saved(tmp_path, changes):
     theirs, ours = loaded.get_params(), model.get_params()
     assert theirs.pop("tasks") == (("gc",) if ours["tasks"] == "gc" else ours["tasks"])
     del ours["tasks"]
-    assert theirs == ours
+    assert theirs == ours | {"degree": model.fitted_.config.degree}
     assert (loaded.history_, loaded.n_features_in_) == (model.history_, model.n_features_in_)
     loaded.save(tmp_path / "again")
     for name in ("config.json", "model.safetensors"):
@@ -302,7 +318,7 @@ def test_graphs_without_attributes_are_known_by_their_degrees(tmp_path):
         ({"encoder": 3}, "encoder: .*, not 3"),
         ({"encoder": lambda columns: 3}, "encoder: gave int, expected a torch module"),
         ({"encoder": GCN(5, 8, 2)}, "encoder: fails on graphs whose nodes show 24 columns"),
-        ({"encoder": lambda columns: Sum()}, r"encoder: gave \(1, 24\), expected a row for each of"),
+        ({"encoder": lambda columns: Sum()}, r"encoder: gave \(1, 41\), expected a row for each of"),
         ({"weighting": 3}, "weighting: Input should be a valid string"),
         ({"weighting": Uncertainty(["gc"]), "weights": {"gc": 1.0}}, "weights go with weighting='fixed'"),
         ({"weights": {"xx": 1.0}}, "weights: xx: not among the tasks"),
@@ -388,7 +404,7 @@ def test_parts_of_ones_own_are_learned_and_wanted_again(tmp_path):
     loaded = SAME.load(tmp_path / "model", tasks=Degree, **own)
     assert np.array_equal(loaded.transform(NEW), model.transform(NEW))
     assert np.array_equal(loaded.predict("degree", NEW), model.predict("degree", NEW))
-    assert loaded.get_params() == model.get_params()
+    assert loaded.get_params() == model.get_params() | {"degree": 16}
 
     for left_out in ("encoder", "weighting", "tasks"):
         given = {"tasks": Degree, **own}

@@ -41,6 +41,7 @@ class SAME(TransformerMixin, BaseEstimator):
         max_epochs: the most passes over the training graphs; by default the paper's caps.
         seed: of everything that is random. The same seed and graphs give the same bits.
         device: `cpu`, `cuda`, `mps`, or `auto`: cuda where there is one, else cpu.
+        degree: the one-hot degree up to this is a further input; by default 16, and none for a module of your own.
         output: what `transform` gives: `nodes`, a row a node; `graphs`, a row a graph, the mean of its nodes, which is
             what a classifier of graphs in a `Pipeline` takes; or `list`, an array of nodes a graph.
         validation: the share of graphs that are held back to tell when to stop, stratified by class; or their places.
@@ -82,7 +83,7 @@ class SAME(TransformerMixin, BaseEstimator):
         output: str = "nodes",
         validation: Any = 0.1,
         scaling: str = "standardise",
-        degree: int = 16,
+        degree: int | None = None,
         walk: int = 0,
         encoder: Any = "gcn",
         layers: int = 3,
@@ -294,6 +295,9 @@ class SAME(TransformerMixin, BaseEstimator):
         values["weights"] = dict(self.weights or {})
         given = _listed(self.tasks)
         values["tasks"] = tuple(task if isinstance(task, str) else task.name for task in given)
+        if self.degree is None:
+            # A module of one's own is made for the attributes; a function is told how many columns there are.
+            values["degree"] = 0 if isinstance(self.encoder, torch.nn.Module) else Config.model_fields["degree"].default
         encoder = weighting = None
         if not isinstance(self.encoder, str) and callable(self.encoder):
             encoder, values["encoder"] = self.encoder, "gcn"

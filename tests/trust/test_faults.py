@@ -11,13 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import save_file
 
 from same import files
 from same.errors import DamagedError, InputError
 from same.files import atomic, clean, locked, read_json, seal, unseal, write_json
 from same.runs import open_run, run
-from same.tensors import load_tensors
+from same.tensors import load_tensors, save_tensors
 from same.training import read_history
 from trust.bad_data import run_command
 from trust.faults import (
@@ -94,6 +95,21 @@ def test_sealed_values_come_back_or_not_at_all(tmp_path):
     (tmp_path / "a.json").write_text("[" * 100_000)
     with pytest.raises(DamagedError, match=r"a\.json: is damaged"):
         read_json(tmp_path / "a.json")
+
+
+def test_tensors_of_every_kind_come_back(tmp_path):
+    tensors = {
+        "empty": torch.empty(0, 3, dtype=torch.float64),
+        "scalar": torch.tensor(3),
+        "bool": torch.tensor([True]),
+        "half": torch.ones(3, dtype=torch.bfloat16),
+        "turned": torch.arange(6.0).reshape(2, 3).T.contiguous(),
+    }
+    save_tensors(tensors, tmp_path / "file", {"a": 1})
+    found, about = load_tensors(tmp_path / "file")
+    assert about == {"a": 1}
+    assert found.keys() == tensors.keys()
+    assert all(torch.equal(found[name], value) and found[name].dtype == value.dtype for name, value in tensors.items())
 
 
 def test_what_was_left_half_written_is_removed_at_the_next_start(runs, tmp_path):

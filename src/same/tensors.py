@@ -60,6 +60,6 @@ def _checksum(tensors: Mapping[str, Tensor]) -> int:
     for name in sorted(tensors):
         value = tensors[name].detach().cpu().contiguous()
         found = zlib.crc32(f"{name} {value.dtype} {tuple(value.shape)}".encode(), found)
-        if value.numel():
+        if value.numel():  # What is empty cannot be seen as bytes.
             found = zlib.crc32(value.reshape(-1).view(torch.uint8).numpy().data, found)
     return found

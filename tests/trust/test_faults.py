@@ -6,23 +6,27 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from same import files
 from same.errors import DamagedError, InputError
 from same.files import atomic, clean, locked, read_json, seal, unseal, write_json
 from same.runs import open_run, run
-from same.tensors import load_tensors
+from same.tensors import load_tensors, save_tensors
+from same.training import read_history
+from trust.bad_data import run_command
 from trust.faults import (
     CONFIG,
     DAMAGED,
     HARMS,
     LIMITS,
+    SAME,
     command,
     damage_run,
     harm,
@@ -93,6 +97,21 @@ def test_sealed_values_come_back_or_not_at_all(tmp_path):
         read_json(tmp_path / "a.json")
 
 
+def test_tensors_of_every_kind_come_back(tmp_path):
+    tensors = {
+        "empty": torch.empty(0, 3, dtype=torch.float64),
+        "scalar": torch.tensor(3),
+        "bool": torch.tensor([True]),
+        "half": torch.ones(3, dtype=torch.bfloat16),
+        "turned": torch.arange(6.0).reshape(2, 3).T.contiguous(),
+    }
+    save_tensors(tensors, tmp_path / "file", {"a": 1})
+    found, about = load_tensors(tmp_path / "file")
+    assert about == {"a": 1}
+    assert found.keys() == tensors.keys()
+    assert all(torch.equal(found[name], value) and found[name].dtype == value.dtype for name, value in tensors.items())
+
+
 def test_what_was_left_half_written_is_removed_at_the_next_start(runs, tmp_path):
     shutil.copytree(runs / "stopped", tmp_path / "run")
     (tmp_path / "run" / ".result.json.0a1b2c3d.part").write_bytes(b"half")
@@ -115,9 +134,9 @@ def test_nothing_is_removed_from_a_folder_that_is_refused(tmp_path, verb):
     for name in ("thesis.txt", ".thesis.0a1b2c3d.part", "deep/.thesis.0a1b2c3d.part"):
         (tmp_path / name).write_text("years of work")
     before = sorted(tmp_path.rglob("*"))
-    done = subprocess.run(command(verb, tmp_path), capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "holds other files; choose another folder" in done.stderr.splitlines()[-1]
+    code, said = run_command(command(verb, tmp_path)[len(SAME) :])
+    assert code == 2
+    assert "holds other files; choose another folder" in said.splitlines()[-1]
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -152,7 +171,9 @@ def test_the_second_of_two_processes_is_told(tmp_path, verb):
     assert "Traceback" not in said
 
 
-@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize(
+    "limit", [pytest.param(limit, marks=[pytest.mark.slow] * ("disk" in limit)) for limit in LIMITS]
+)
 def test_no_room_is_said_and_the_run_goes_on_when_there_is_some(tmp_path, limit):
     found = without_room(limit, tmp_path / "here")
     if found is None:
@@ -168,7 +189,7 @@ def test_no_room_is_said_and_the_run_goes_on_when_there_is_some(tmp_path, limit)
     assert "Traceback" not in said
     assert not any(map(is_left_over, tmp_path.rglob("*")))
     again = [*command("train", tmp_path / "here" / "run"), "--set", "max_epochs=3"]
-    assert subprocess.run(again, capture_output=True, check=False).returncode == 0
+    assert run_command(again[len(SAME) :])[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -230,9 +251,9 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
         with pytest.raises(InputError, match=f"{name}: is {what}; choose another name"), atomic(tmp_path / name):
             pass
     for verb in ("train", "study", "tune"):
-        done = subprocess.run(command(verb, tmp_path / "pipe"), capture_output=True, text=True, check=False)
-        assert done.returncode == 2
-        assert "pipe: cannot be written" in done.stderr.splitlines()[-1]
+        code, said = run_command(command(verb, tmp_path / "pipe")[len(SAME) :])
+        assert code == 2
+        assert "pipe: cannot be written" in said.splitlines()[-1]
     assert (tmp_path / "pipe").is_fifo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link", "pipe"]
 
@@ -264,6 +285,24 @@ def test_killed_and_damaged_at_once(runs, tmp_path):
     assert len([line for line in said if "going on from an earlier state" in line]) == 2
     a, b = (load_tensors(place / "model.safetensors")[0] for place in (runs / "finished", tmp_path / "run"))
     assert all((a[name] == b[name]).all() for name in a)
+
+
+def test_a_run_without_checksums_is_taken_as_it_is(runs, tmp_path):
+    """As they were before there were any."""
+    place = tmp_path / "run"
+    shutil.copytree(runs / "finished", place)
+    result = read_json(place / "result.json")
+    del result["files"]
+    (place / "result.json").write_text(json.dumps(result))
+    for name in ("model.safetensors", "checkpoint.safetensors"):
+        tensors, about = load_tensors(place / name)
+        about.pop("key", None)
+        save_file(tensors, place / name, {"state": json.dumps(about)} if about else None)
+    with heard() as said:
+        assert run(CONFIG, place) == result
+        assert open_run(place).config == CONFIG
+        assert read_history(place) == read_history(runs / "finished")
+    assert not said
 
 
 @pytest.mark.slow

@@ -87,6 +87,11 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def is_free(folder: Path) -> bool:
+    """Whether a folder is not there or holds nothing, but for hidden files: what `atomic` left is hidden, too."""
+    return not folder.is_dir() or all(path.name.startswith(".") for path in folder.iterdir())
+
+
 def clean(folder: Path, *, seconds: float = 0.0) -> None:
     """Removes what `atomic` left half-written below a folder when a process died.
 

@@ -27,7 +27,7 @@ from same.episodes import (
     whole_episode,
 )
 from same.errors import DamagedError, InputError
-from same.files import atomic, check_digests, clean, digests, locked, read_json, write_json
+from same.files import atomic, check_digests, clean, digests, is_free, locked, read_json, write_json
 from same.graphs import GraphStore, Inputs, Split, load, split
 from same.graphs.inputs import DEGREE_WITHOUT_ATTRIBUTES
 from same.graphs.splits import rare_classes
@@ -381,7 +381,7 @@ def find_device(name: str) -> torch.device:
 
 def _check_folder(folder: Path, config: Config) -> None:
     """Refuses a folder that holds another run, or anything else."""
-    if not folder.is_dir() or all(path.name.startswith(".") for path in folder.iterdir()):
+    if is_free(folder):
         return
     try:
         if not (folder / CONFIG).is_file():

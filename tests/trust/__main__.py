@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -132,8 +133,13 @@ def main() -> None:
             if options.only and options.only not in name:
                 continue
             start = time.monotonic()
-            with bad_data.bounded() if name.startswith("bad") else nullcontext():
-                tried, wrong, note = found[name] = part()
+            try:
+                with bad_data.bounded() if name.startswith("bad") else nullcontext():
+                    tried, wrong, note = part()
+            except Exception:  # The other parts are still of interest.
+                traceback.print_exc()
+                tried, wrong, note = 1, 1, "came to no end"
+            found[name] = tried, wrong, note
             seconds = time.monotonic() - start
             sys.stderr.write(f"{name}: {tried:,} tried, {wrong} went wrong; {note}; {seconds:.0f} s\n")
             table.add_row(name, f"{tried:,}", str(wrong), note, f"{seconds:.0f}")

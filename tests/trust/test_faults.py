@@ -18,6 +18,11 @@ from same import files
 from same.errors import DamagedError, InputError
 from same.files import atomic, clean, locked, read_json, seal, unseal, write_json
 from same.runs import open_run, run
+from same.study.plan import Plan
+from same.study.run import remember
+from same.study.search import Question
+from same.study.space import Parameter, Space
+from same.study.tune import _remember
 from same.tensors import load_tensors, save_tensors
 from same.training import read_history
 from trust.bad_data import run_command
@@ -126,6 +131,20 @@ def test_what_was_left_half_written_is_removed_at_the_next_start(runs, tmp_path)
     assert half.is_dir()
     clean(tmp_path)
     assert not half.exists()
+
+
+def test_killed_in_its_first_write(tmp_path):
+    """What was left there is no reason to refuse the folder."""
+    space = Space((Parameter("layers", low=1, high=3),))
+    begin = {
+        "train": lambda folder: run(CONFIG, folder),
+        "study": lambda folder: remember(Plan(questions=("Q1",), datasets=("planted",)), folder),
+        "tune": lambda folder: _remember(Question("planted", "esame", ("gc",), space, sampler="random"), folder),
+    }
+    for verb, it in begin.items():
+        (tmp_path / verb).mkdir()
+        (tmp_path / verb / ".first.json.0a1b2c3d.part").write_text("{")
+        it(tmp_path / verb)
 
 
 @pytest.mark.parametrize("verb", ["train", "study", "tune"])

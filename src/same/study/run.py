@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from same.config import Config
 from same.errors import DamagedError, InputError
-from same.files import clean, locked, write_json
+from same.files import clean, is_free, locked, write_json
 from same.graphs import GraphStore
 from same.study.engine import Engine, Job, local
 from same.study.plan import Plan, first_of
@@ -91,7 +91,7 @@ def remember(plan: Plan, folder: Path) -> Plan:
     there = same_settings(plan, folder)
     if there is not None:
         plan = plan.grown(there)
-    elif folder.is_dir() and any(folder.iterdir()) and not (folder / PLAN).is_file():
+    elif not is_free(folder) and not (folder / PLAN).is_file():
         raise InputError(f"{folder}: holds other files; choose another folder")
     write_json(folder / PLAN, plan.to_json())
     return plan

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from same.config import Config
 from same.errors import DamagedError, InputError
-from same.files import clean, locked, write_json
+from same.files import clean, is_free, locked, write_json
 from same.study.engine import Engine, Job, local
 from same.study.results import RUNS
 from same.study.run import Overview, note_failure
@@ -147,7 +147,7 @@ def _remember(question: Question, folder: Path) -> Question:
             raise InputError(f"{folder}: holds a search with another {names}; choose another folder")
         choose_sampler(question.sampler)
         return question
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / QUESTION).is_file():
+    if not is_free(folder) and not (folder / QUESTION).is_file():
         raise InputError(f"{folder}: holds other files; choose another folder")
     question = replace(question, sampler=choose_sampler(question.sampler))
     write_json(folder / QUESTION, question.to_json())

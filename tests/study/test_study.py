@@ -80,7 +80,10 @@ def test_a_signal_ends_it_in_order(tmp_path, number):
     workers = _workers_of(process.pid)
     assert workers
     process.send_signal(number)
-    _, err = process.communicate(timeout=60)
+    try:
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert err.splitlines()[-1] == "stopped; the same command goes on from here"
     assert "Traceback" not in err

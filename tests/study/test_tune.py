@@ -33,7 +33,15 @@ from same.study.tuned import config_name, read_tuned, write_best
 from same.study.tuning_report import importances, savings, write_tuning_report
 from test_cli import COMMAND
 
-TINY = {"width": 8, "max_epochs": 4, "validate_every": 1, "batch_size": 100, "validation_episodes": 1, "patience": 9}
+TINY = {
+    "degree": 0,
+    "width": 8,
+    "max_epochs": 4,
+    "validate_every": 1,
+    "batch_size": 100,
+    "validation_episodes": 1,
+    "patience": 9,
+}
 SPACE = Space((Parameter("outer_lr", low=1e-3, high=0.1, log=True), Parameter("layers", low=1, high=3)))
 QUESTION = Question("planted", "classical", ("nc",), SPACE, settings=tuple(sorted(TINY.items())), sampler="random")
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 
 from same.errors import InputError
-from same.graphs.store import GraphStore
+from same.graphs.store import GraphStore, distinct
 
 Array = np.ndarray
 
@@ -277,5 +277,9 @@ def _check_edges(name: str, texts: _Texts, edges: Array, indicator: Array) -> No
 
 def _classes(labels: Array) -> tuple[Array, tuple[str, ...]]:
     """Classes 0..k-1 in the order of the labels, and what the labels were; several columns make one label."""
-    kinds, classes = np.unique(labels, axis=0, return_inverse=True)
+    if labels.shape[1] == 1:
+        kinds = distinct(labels[:, 0])[:, None]
+        classes = np.searchsorted(kinds[:, 0], labels[:, 0])
+    else:
+        kinds, classes = np.unique(labels, axis=0, return_inverse=True)
     return classes.reshape(-1), tuple(",".join(map(str, kind)) for kind in kinds.tolist())

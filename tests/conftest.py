@@ -1,10 +1,15 @@
 import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
 import torch
 
 torch.set_num_threads(1)
+if threading.current_thread() is threading.main_thread():
+    # A shell that runs the tests in the background has them ignore SIGINT; what they start should not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

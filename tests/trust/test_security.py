@@ -25,6 +25,7 @@ from same.study.search import Question, Trial, Tuning, read_question
 from same.study.tables import make_tables
 from same.study.tuning_report import write_tuning_report
 from same.tensors import load_tensors
+from trust.audit import judge
 from trust.faults import CONFIG
 
 SOURCE = Path(same.__file__).parent
@@ -244,3 +245,15 @@ def test_the_page_of_a_search_escapes_names_values_and_errors(tmp_path):
     page = write_tuning_report(Tuning(tmp_path, question, tuple(trials))).read_text(encoding="utf-8")
     assert page.count("<script") == PAGE_SCRIPTS
     assert page.count("&lt;script&gt;") >= 2
+
+
+def test_an_audit_that_checked_nothing_is_no_success():
+    sound = {"name": "a", "version": "1", "vulns": []}
+    bad = {"name": "b", "version": "2", "vulns": [{"id": "PYSEC-1", "fix_versions": ["3"]}]}
+    unknown = {"name": "c", "skip_reason": "Dependency not found on PyPI"}
+    own = {"name": "same-gnn", "skip_reason": "distribution marked as editable"}
+    assert judge([sound, own]) == (0, "audit: 1 distributions checked, 0 known vulnerabilities, 0 not checked")
+    code, text = judge([sound, bad, unknown])
+    assert code == 1
+    assert text.splitlines()[:2] == ["b 2: PYSEC-1, mended in 3", "could not be checked: c"]
+    assert judge([unknown, own])[0] == 2

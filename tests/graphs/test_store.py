@@ -101,6 +101,8 @@ def test_isolated_nodes_and_single_nodes():
         ({"graph_y": [0, 1]}, "1 graphs"),
         ({"graph_y": [-1]}, "classes 0..k-1"),
         ({"node_y": [0.0, np.inf]}, "target of node 1 is not finite"),
+        ({"node_y": [0.0, 1e300]}, "target of node 1 is not finite"),
+        ({"x": [[0.0], [-1e300]]}, "attribute 0 of node 1 is -inf"),
         ({"node_y": [0, 2], "node_classes": ("a", "b")}, "only 2 class names"),
     ],
 )

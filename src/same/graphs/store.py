@@ -101,7 +101,8 @@ class GraphStore:
             raise InputError(f"{name}: graph {int(np.argmax(sizes < 1))} has no nodes; leave it out")
         node_ptr = pointers(sizes)
         n = int(node_ptr[-1])
-        x = np.ascontiguousarray(x, dtype=np.float32)
+        with np.errstate(over="ignore"):  # What is too large becomes infinite, and is refused.
+            x = np.ascontiguousarray(x, dtype=np.float32)
         if x.ndim != 2 or len(x) != n:
             raise InputError(f"{name}: x has the shape {x.shape}, but the graphs have {n} nodes: expected ({n}, d)")
         if not np.isfinite(x).all():
@@ -389,9 +390,11 @@ def _labels(
     if len(y) != n or y.ndim > 2:
         raise InputError(f"{name}: {kind}_y has the shape {y.shape}, but there are {n} {kind}s")
     if y.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # As above.
+            y = y.astype(np.float32)
         if not np.isfinite(y).all():
             raise InputError(f"{name}: the target of {kind} {np.argwhere(~np.isfinite(y))[0][0]} is not finite")
-        return y.astype(np.float32), None
+        return y, None
     if y.dtype.kind not in "iub" or y.ndim != 1 or y.min() < 0:
         found = f"{y.min()}" if y.dtype.kind == "i" and y.ndim == 1 else f"{y.dtype} of the shape {y.shape}"
         raise InputError(f"{name}: {kind}_y must be classes 0..k-1 (integers) or targets (floats), not {found}")

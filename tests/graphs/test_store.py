@@ -216,3 +216,11 @@ def test_graphs_are_chosen_as_from_a_list():
         store[[False] * 4]
     with pytest.raises(InputError, match="do not have the same columns"):
         GraphStore.join([store, random_store(0, [3], columns=2)])
+
+
+def test_numbers_beyond_single_precision_are_refused():
+    graphs = {"sizes": [2], "edge_index": [[0], [1]]}
+    with pytest.raises(InputError, match="attribute 0 of node 1 is inf"):
+        GraphStore.build("a", x=np.array([[0.0], [1e300]]), **graphs)
+    with pytest.raises(InputError, match="the target of graph 0 is not finite"):
+        GraphStore.build("a", x=np.ones((2, 1)), graph_y=np.array([1e300]), **graphs)

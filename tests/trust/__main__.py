@@ -123,7 +123,7 @@ def main() -> None:
             "bad input: PyG graphs": lambda: _bad(bad_data.fuzz_pyg(4 * share, 0)),
             "bad input: configurations": lambda: _bad(bad_data.fuzz_config(2 * share, 0, folder / "config")),
             "bad input: arguments": lambda: _bad(bad_data.fuzz_cli(share, 0, folder / "cli")),
-            "mutation": lambda: _mutations(3 if quick else 10),
+            "mutation": lambda: _mutations(3 if quick else len(mutations.MUTATIONS)),
             "load": lambda: _load(40 if quick else 500, folder / "load"),
             "tests": _tests,
         }

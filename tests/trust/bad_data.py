@@ -462,6 +462,8 @@ def fuzz_cli(cases: int, seed: int, folder: Path) -> Tally:
                 code, said = run_command(arguments)
                 assert code in (0, 2), (code, arguments, said)
                 assert "Traceback" not in said
+                if code:
+                    raise InputError(said.strip().splitlines()[-1])
 
             attempt(tally, f"cli {seed} {case} {arguments}", use)
     return tally

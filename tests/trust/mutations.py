@@ -35,6 +35,13 @@ MUTATIONS = [
         "methods/adapt.py",
         "create_graph=not first_order",
         "create_graph=False",
+        ("tests/methods/test_same.py::test_the_outer_gradient_is_exact_and_the_first_order_one_is_not[isame-gat]",),
+    ),
+    Mutation(
+        "first order instead of second, where derivatives are written out",
+        "methods/closed.py",
+        "if not first_order:",
+        "if False:",
         ("tests/methods/test_same.py::test_the_outer_gradient_is_exact_and_the_first_order_one_is_not[isame-gcn]",),
     ),
     Mutation(

@@ -1,4 +1,4 @@
-"""The tests would notice: ten known mistakes, planted one at a time."""
+"""The tests would notice: known mistakes, planted one at a time."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from trust.mutations import MUTATIONS, ROOT, control, plant
 
 
 def test_every_mistake_can_be_planted():
-    assert len({mutation.name for mutation in MUTATIONS}) == 10
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) >= 10
     for mutation in MUTATIONS:
         path = ROOT / "src" / "same" / mutation.file
         assert mutation.planted(path.read_text(encoding="utf-8")) != path.read_text(encoding="utf-8")

@@ -23,9 +23,8 @@ Array = np.ndarray
 _FORMAT = 1
 _CHECKED_NUMBERS = 2**24
 _HEADER = "store.json"
-_MOST_CLASSES = (
-    2**16
-)  # A label of another sort taken for a class must not cost the memory of as many names and outputs.
+# A label of another sort taken for a class must not cost the memory of as many names and outputs.
+_MOST_CLASSES = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +100,7 @@ class GraphStore:
             raise InputError(f"{name}: graph {int(np.argmax(sizes < 1))} has no nodes; leave it out")
         node_ptr = pointers(sizes)
         n = int(node_ptr[-1])
-        with np.errstate(over="ignore"):  # What is too large becomes infinite, and is refused.
-            x = np.ascontiguousarray(x, dtype=np.float32)
+        x = _single(x)
         if x.ndim != 2 or len(x) != n:
             raise InputError(f"{name}: x has the shape {x.shape}, but the graphs have {n} nodes: expected ({n}, d)")
         if not np.isfinite(x).all():
@@ -380,6 +378,12 @@ def _tensor(y: Array) -> Tensor:
     return torch.from_numpy(y.astype(np.float32 if y.dtype.kind == "f" else np.int64))
 
 
+def _single(values: Any) -> Array:
+    """Numbers in single precision; those that are too large for it are infinite, and refused as such."""
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values, dtype=np.float32)
+
+
 def _labels(
     name: str, kind: str, y: Any, classes: Sequence[str] | None, n: int
 ) -> tuple[Array | None, tuple[str, ...] | None]:
@@ -390,8 +394,7 @@ def _labels(
     if len(y) != n or y.ndim > 2:
         raise InputError(f"{name}: {kind}_y has the shape {y.shape}, but there are {n} {kind}s")
     if y.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # As above.
-            y = y.astype(np.float32)
+        y = _single(y)
         if not np.isfinite(y).all():
             raise InputError(f"{name}: the target of {kind} {np.argwhere(~np.isfinite(y))[0][0]} is not finite")
         return y, None

@@ -43,7 +43,7 @@ def many_runs(runs: int, folder: Path, workers: int = 2) -> Load:
     """A study of untrained encoders, ten splits of each of some tiny sets."""
     sets = [folder / f"set-{number}" for number in range(runs // 10)]
     for number, place in enumerate(sets):
-        planted(20, seed=number).save(place)
+        planted(40, seed=number).save(place)
     plan = Plan(questions=("floors",), datasets=tuple(map(str, sets)), settings=(("batch_size", 14), ("width", 4)))
     seen: list[tuple[float, int]] = []
 

@@ -125,20 +125,22 @@ class Probing:
             rows.append(Row("majority", "none", task.name, self._scores(task, test, majority(task.kind, train, test))))
         return rows
 
-    def rows(self, model: str, encode: Callable[[Any], Tensor], probes: Iterable[str]) -> list[Row]:
-        """Scores of probes of an encoder's embeddings."""
+    def rows(
+        self, model: str, encode: Callable[[Any], Tensor], probes: Iterable[str], *, part: str = "test"
+    ) -> list[Row]:
+        """Scores of probes of an encoder's embeddings, on the test graphs or on those of another part of the split."""
         examples = [self.sets[task.name][part] for task in self.tasks for part in self.sets[task.name]]
         with torch.no_grad():
             known = iter(embed(encode, examples))
         rows = []
         for task in self.tasks:
-            parts = {part: next(known) for part in self.sets[task.name]}
-            y = parts["test"].y.numpy()
+            parts = {name: next(known) for name in self.sets[task.name]}
+            y = parts[part].y.numpy()
             if "linear" in probes:
-                rows.append(Row(model, "linear", task.name, self._scores(task, y, self._linear(task, parts))))
+                rows.append(Row(model, "linear", task.name, self._scores(task, y, self._linear(task, parts, part))))
             if "network" in probes:
                 rng = stream(self.config.seed, "network", self.config.split, list(TASKS).index(task.name))
-                told = NetworkProbe().fit_predict(task, parts["train"], parts["validation"], parts["test"], rng)
+                told = NetworkProbe().fit_predict(task, parts["train"], parts["validation"], parts[part], rng)
                 rows.append(Row(model, "network", task.name, self._scores(task, y, told)))
         return rows
 
@@ -161,12 +163,12 @@ class Probing:
             return {"accuracy": float(np.mean((told > 0) == (y > 0))), **found}
         return found
 
-    def _linear(self, task: GraphTask, parts: dict[str, Examples]) -> Array:
-        """[test examples] classes, decision values or numbers, from a linear model of the embeddings."""
+    def _linear(self, task: GraphTask, parts: dict[str, Examples], part: str) -> Array:
+        """[examples of a part] classes, decision values or numbers, from a linear model of the embeddings."""
         x, y = {}, {}
-        for part, examples in parts.items():
+        for name, examples in parts.items():
             assert examples.embeddings is not None
-            x[part], y[part] = task.features(examples.embeddings, examples).numpy(), examples.y.numpy()
+            x[name], y[name] = task.features(examples.embeddings, examples).numpy(), examples.y.numpy()
 
         def fitted(c: float) -> Any:
             return linear_model(task, self.solver, c).fit(x["train"], y["train"])
@@ -178,7 +180,7 @@ class Probing:
         if self.choose_c:
             found = {c: scores(task.kind, y["validation"], told(fitted(c), "validation")) for c in GRID}
             c = max(found, key=lambda c: found[c][MAIN[task.kind]])
-        return told(fitted(c), "test")
+        return told(fitted(c), part)
 
 
 def adapted_heads(config: Config, setting: Setting, model: Model) -> dict[str, Params]:

@@ -173,6 +173,22 @@ class Plan:
         return cls(**{name: tuples(value) for name, value in values.items()})
 
 
+def network_tasks(config: Config) -> tuple[str, ...]:
+    """The tasks for which the paper has a network on the embeddings of a run, which takes longer than all other probes.
+
+    Figure 1: all, on single-task classical models. Q3: the one that a two-task model was not trained on. The untrained
+    encoder is held against both.
+
+    >>> network_tasks(Config(method="esame", tasks=("gc", "lp")))
+    ('nc',)
+    """
+    if config.method == "untrained" or (config.method == "classical" and len(config.tasks) == 1):
+        return TASKS
+    if config.method in ("classical", *SAMES) and len(config.tasks) == 2:
+        return tuple(task for task in TASKS if task not in config.tasks)
+    return ()
+
+
 def first_of(config: Config) -> str | None:
     """The key of the run that must be done before this one, if there is one."""
     if config.method != "finetuned":

@@ -1,6 +1,5 @@
 """The results of a study: what its runs left in their folders, ready to be put into tables."""
 
-import json
 import logging
 import time
 from collections.abc import Sequence
@@ -8,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from same.config import Config
+from same.config import Config, make_config, read_config
 from same.errors import DamagedError, InputError
 from same.files import read_json, write_json
-from same.study.plan import Plan
+from same.study.plan import TASKS, Plan, network_tasks
 
 log = logging.getLogger("same")
 
@@ -29,13 +28,18 @@ def evaluate_once(folder: Path, data: Path | None) -> None:
         pass
     except DamagedError as error:
         log.warning("%s; the run is evaluated again", error)
-    start = time.perf_counter()
-    untrained = json.loads((folder / "config.json").read_text(encoding="utf-8"))["method"] == "untrained"
-    probes = ("linear", "network") if untrained else ("linear", "network", "own")
-    rows = evaluate_run(folder, data=data, probes=probes, floors=untrained)
-    released = evaluate_run(folder, data=data, probes=probes, tasks=["lp"], floors=untrained, protocol="released")
-    seconds = round(time.perf_counter() - start, 3)
-    found = {"paper": list(map(as_dict, rows)), "released": list(map(as_dict, released)), "seconds": seconds}
+    wall, cpu = time.perf_counter(), time.process_time()
+    config = make_config(read_config(folder / "config.json"), str(folder / "config.json"))
+    found: dict[str, Any] = {}
+    for protocol, measured in (("paper", None), ("released", ("lp",))):
+        how: dict[str, Any] = {"data": data, "protocol": protocol}
+        floors = config.method == "untrained"
+        rows = evaluate_run(folder, probes=("linear", "own"), floors=floors, tasks=measured, **how)
+        if tasks := [task for task in network_tasks(config) if task in (measured or TASKS)]:
+            rows += evaluate_run(folder, probes=("network",), floors=False, tasks=tasks, **how)
+        found[protocol] = list(map(as_dict, rows))
+    found["seconds"] = round(time.perf_counter() - wall, 3)
+    found["cpu_seconds"] = round(time.process_time() - cpu, 3)
     write_json(folder / EVALUATION, found)
 
 

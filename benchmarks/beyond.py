@@ -1,4 +1,4 @@
-"""Which settings make a better encoder? Linear probes on validation graphs: `python benchmarks/beyond.py DIR --out RUNS`.
+"""Which settings make a better encoder? Linear probes on validation graphs: `benchmarks/beyond.py DIR --out RUNS`.
 
 DIR holds the zips of the paper's four sets. Every variant is an ordinary run in RUNS, so an interrupted comparison goes
 on. Test graphs are not looked at: probes are trained on the training graphs and scored on the validation graphs.

@@ -465,6 +465,14 @@ def test_fine_tuning_takes_the_configuration_of_what_it_starts_from():
     assert not [name for name in plan.untuned() if "finetuned" in name or "untrained" in name]
 
 
+def test_what_has_no_configuration_of_its_own_takes_that_of_its_method_on_three_tasks():
+    tuned = (("planted-esame-gc+nc+lp", (("width", 8),)), ("planted-esame-gc", (("width", 16),)))
+    plan = Plan(questions=("Q1", "Q2"), datasets=("planted",), splits=(0,), tuned=tuned)
+    widths = {(c.method, c.tasks): c.width for c in plan.runs()}
+    assert (widths["esame", ("gc",)], widths["esame", ("nc",)], widths["esame", ("gc", "lp")]) == (16, 8, 8)
+    assert widths["isame", ("gc",)] == Config().width
+
+
 def test_tuned_configurations_that_cannot_be_used_are_refused(tmp_path):
     with pytest.raises(InputError, match="no such folder"):
         read_tuned(tmp_path / "none")

@@ -127,12 +127,13 @@ class Plan:
     def tuned_name(self, kind: Kind, dataset: str) -> str:
         """The name of the tuned configuration that a sort of run takes, if there is one.
 
-        Fine-tuning that has none of its own takes that of the classical run that it starts from.
+        What has none of its own takes that of its method on three tasks; fine-tuning that of the classical run that it
+        starts from.
         """
-        name = config_name(dataset, kind.method, kind.tasks)
-        if kind.method == "finetuned" and name not in dict(self.tuned):
-            return config_name(dataset, "classical", FIRST_TASKS)
-        return name
+        first = "classical" if kind.method == "finetuned" else kind.method
+        own, other = config_name(dataset, kind.method, kind.tasks), config_name(dataset, first, FIRST_TASKS)
+        known = dict(self.tuned)
+        return other if own not in known and other in known else own
 
     def untuned(self) -> list[str]:
         """The names of the tuned configurations that are missing; the untrained encoder has nothing to tune."""

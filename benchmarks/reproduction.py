@@ -1,0 +1,227 @@
+"""The reproduction: `docs/reproduction.md` from the results in `reproduction/`, and any of its runs again.
+
+python benchmarks/reproduction.py report                       # what `make reproduction-report` runs
+python benchmarks/reproduction.py rerun paper COX2 esame gc+nc+lp 1 --data DIR
+"""
+
+import argparse
+import csv
+import re
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+from same.machine import settle
+
+settle()
+
+import numpy as np  # noqa: E402
+
+from same.files import read_json  # noqa: E402
+from same.probes.metrics import compare, delta_m  # noqa: E402
+from same.study.claims import check_claims  # noqa: E402
+from same.study.engine import Job, execute  # noqa: E402
+from same.study.plan import DATASETS, TASKS  # noqa: E402
+from same.study.published import NAMES  # noqa: E402
+from same.study.report import to_markdown  # noqa: E402
+from same.study.results import EVALUATION, Study  # noqa: E402
+from same.study.tables import Cell, baseline, delta_values, make_tables, probe_of  # noqa: E402
+
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE, ASSETS = ROOT / "reproduction", ROOT / "docs/reproduction.md", ROOT / "docs/assets/reproduction"
+
+# The released settings (three tasks 15,000 epochs, two 8,000) and what a step of the released code takes.
+RELEASED_EPOCHS, RELEASED_BATCH = {2: 8_000, 3: 15_000}, 16
+RELEASED_STEP = {"isame": 0.105, "esame": 0.077}
+TRAINING_GRAPHS = {"ENZYMES": 420, "PROTEINS": 779, "DHFR": 529, "COX2": 327}
+
+
+def cells(study: Study) -> Iterator[dict[str, object]]:
+    """A row for each of the 240 published numbers, ours beside it."""
+    methods = {label: method for method, label in NAMES.items()}
+    text = resources.files("same.study").joinpath("published.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines()):
+        method, tasks, task = methods[row["model"]], tuple(row["trained_on"].split("+")), row["measured"]
+        found = {}
+        for protocol in ("paper", "released"):
+            if task == "delta_m":
+                found[protocol] = delta_values(study, row["dataset"], method, tasks, protocol)
+            elif protocol == "paper" or task == "lp":
+                probe = "network" if row["question"] == "Q3" else probe_of(method)
+                found[protocol] = study.scores(row["dataset"], method, tasks, task, probe, protocol=protocol)
+        ours, released = Cell(found["paper"]), Cell(found.get("released", {}))
+        yield {
+            **{name: row[name] for name in ("table", "question", "trained_on", "measured", "model", "dataset")},
+            "published": row["value"],
+            "published_std": row["std"],
+            "splits": len(ours.values),
+            "ours": f"{ours.mean:.2f}" if ours.values else "",
+            "std": f"{ours.std:.2f}" if ours.values else "",
+            "off": f"{ours.mean - float(row['value']):+.2f}" if ours.values else "",
+            "ours_released": f"{released.mean:.2f}" if released.values else "",
+        }
+
+
+def deviations(rows: list[dict[str, object]]) -> str:
+    """How far ours are from the published numbers, by question and task."""
+    groups: dict[tuple[str, str], list[dict[str, object]]] = defaultdict(list)
+    for row in rows:
+        if row["ours"]:
+            groups[str(row["question"]), str(row["measured"])].append(row)
+    lines = ["| question | measured | numbers | mean of ours − published | largest | smallest | LP as released |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for (question, task), members in sorted(groups.items()):
+        off = np.array([float(str(row["off"])) for row in members])
+        released = [float(str(r["ours_released"])) - float(str(r["published"])) for r in members if r["ours_released"]]
+        last = f"{np.mean(released):+.1f}" if released else ""
+        what = "Δm" if task == "delta_m" else task.upper()
+        found = f"{off.mean():+.1f} | {off.max():+.1f} | {off.min():+.1f} | {last}"
+        lines.append(f"| {question} | {what} | {len(members)} | {found} |")
+    return "\n".join(lines)
+
+
+def claims(study: Study) -> str:
+    """The claims and their verdicts."""
+    lines = ["| question | claim | LP | for | verdict | found |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {c.question} | {c.text} | {c.protocol} | {c.subject} | **{c.verdict}** | {c.found} |"
+        for c in check_claims(study)
+    ]
+    return "\n".join(lines)
+
+
+def beyond(study: Study, method: str = "esame") -> str:
+    """One three-task encoder beside single-task classical models and beside itself untrained."""
+    lines = ["| set | task | three-task encoder | single-task Cl | gain | untrained | gain | splits |"]
+    lines += ["|---|---|---|---|---|---|---|---|"]
+    deltas = ["", "| set | Δm | splits |", "|---|---|---|"]
+    for dataset in study.plan.datasets:
+        rows = {}
+        for task in TASKS:
+            ours = study.scores(dataset, method, TASKS, task, "linear")
+            others = (
+                baseline(study, dataset, task),
+                study.scores(dataset, "untrained", TASKS, task, "linear", model="untrained"),
+            )
+            shared = sorted(set(ours) & set(others[0]) & set(others[1]))
+            if not shared:
+                continue
+            rows[task] = {k: (ours[k], others[0][k]) for k in shared}
+            parts = [Cell({k: ours[k] for k in shared}).text]
+            for other in others:
+                test = compare([ours[k] for k in shared], [other[k] for k in shared])
+                star = "*" if test.beyond_noise() else ""
+                parts += [Cell({k: other[k] for k in shared}).text, f"{test.mean:+.1f}{star} (p {test.t_test:.2f})"]
+            lines.append(f"| {dataset} | {task.upper()} | {' | '.join(parts)} | {len(shared)} |")
+        if len(rows) == len(TASKS):
+            splits = sorted(set.intersection(*(set(found) for found in rows.values())))
+            found = [delta_m(*zip(*(rows[task][k] for task in TASKS), strict=True)) for k in splits]
+            deltas.append(f"| {dataset} | {np.mean(found):+.2f} ± {np.std(found):.2f} | {len(splits)} |")
+    return "\n".join(lines + deltas)
+
+
+def cost(studies: dict[str, Study]) -> str:
+    """CPU hours of what was run, and of the SAME runs among them by the released settings."""
+    lines = ["| study | runs | planned | training, CPU h | evaluation, CPU h |", "|---|---|---|---|---|"]
+    for name, study in studies.items():
+        train = sum(run.training["cpu_seconds"] for run in study.runs.values()) / 3600
+        probes = sum(run.rows.get("cpu_seconds", 0.0) for run in study.runs.values()) / 3600
+        lines.append(f"| {name} | {len(study.runs)} | {len(study.plan.runs())} | {train:.2f} | {probes:.2f} |")
+    hours, ours, runs = 0.0, 0.0, 0
+    for run in studies["paper"].runs.values():
+        c = run.config
+        if c.method in RELEASED_STEP and len(c.tasks) > 1 and c.weighting == "fixed":
+            steps = RELEASED_EPOCHS[len(c.tasks)] * TRAINING_GRAPHS[c.dataset] / RELEASED_BATCH
+            hours += steps * RELEASED_STEP[c.method] / 3600
+            ours += run.training["cpu_seconds"] / 3600
+            runs += 1
+    released = (
+        f"\n\nOf the runs of `paper`, {runs} are of SAME on two or three tasks, weights fixed: {ours:.2f} CPU hours "
+        f"of training. With the released settings and code they would take some {hours:,.0f}."
+    )
+    return "\n".join(lines) + (released if runs else "")
+
+
+def blocks() -> dict[str, str]:
+    """What stands between the marks of the page, by their names."""
+    studies = {place.parent.name: Study.open(place.parent) for place in sorted(RESULTS.glob("*/study.json"))}
+    rows = list(cells(studies["paper"]))
+    with (RESULTS / "cells.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    found = {"claims": claims(studies["paper"]), "deviations": deviations(rows), "cost": cost(studies)}
+    for name, study in studies.items():
+        for table in make_tables(study):
+            # The page has headings of its own.
+            found[f"{name} {table.key}"] = to_markdown(table).split("\n", 2)[2].strip()
+    if "beyond" in studies:
+        found["beyond"] = beyond(studies["beyond"])
+    return found
+
+
+def report() -> None:
+    """Brings the page up to date; a mark whose block is not known is an error."""
+    found = blocks()
+
+    def fill(match: re.Match[str]) -> str:
+        if match[1] not in found:
+            sys.exit(f"{PAGE.name}: no results for {match[1]!r}; there are {', '.join(sorted(found))}")
+        return f"<!-- begin {match[1]} -->\n{found[match[1]]}\n<!-- end -->"
+
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(re.sub(r"<!-- begin (.+?) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL), encoding="utf-8")
+    ASSETS.mkdir(parents=True, exist_ok=True)
+    for name in re.findall(r"assets/reproduction/([\w.-]+\.svg)", text):
+        shutil.copy(RESULTS / "paper" / "figures" / name, ASSETS / name)
+
+
+def rerun(asked: argparse.Namespace) -> None:
+    """One run again, from nothing, beside what is kept of it."""
+    study = Study.open(RESULTS / asked.study)
+    wanted = (asked.dataset, asked.method, tuple(asked.tasks.split("+")), asked.split, asked.weighting, asked.adapts)
+    for config in study.plan.runs():
+        if (config.dataset, config.method, config.tasks, config.split, config.weighting, config.adapts) == wanted:
+            break
+    else:
+        sys.exit(f"the study {asked.study} has no run like this")
+    if config.key not in study.runs:
+        sys.exit(f"the study {asked.study} has not done this run yet")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / config.key
+        execute(Job(config, folder, asked.data), lambda *news: None, lambda: False)
+        again = read_json(folder / EVALUATION)
+    equal = True
+    for protocol in ("paper", "released"):
+        for before, now in zip(study.runs[config.key].rows[protocol], again[protocol], strict=True):
+            equal &= before == now
+            numbers = (f"{100 * next(iter(row['scores'].values())):.3f}" for row in (before, now))
+            print(protocol, before["model"], before["probe"], before["task"], *numbers)
+    print("the same numbers" if equal else "NOT the same numbers")
+    sys.exit(not equal)
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("report")
+    again = verbs.add_parser("rerun")
+    again.add_argument("study", choices=[place.parent.name for place in sorted(RESULTS.glob("*/study.json"))])
+    again.add_argument("dataset", choices=DATASETS)
+    again.add_argument("method")
+    again.add_argument("tasks", help="like gc+nc+lp")
+    again.add_argument("split", type=int)
+    again.add_argument("--weighting", default="fixed")
+    again.add_argument("--adapts", default="all")
+    again.add_argument("--data", type=Path)
+    asked = parser.parse_args()
+    report() if asked.verb == "report" else rerun(asked)
+
+
+if __name__ == "__main__":
+    main()

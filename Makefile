@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow test-ray trust audit bench docs format clean
+.PHONY: demo test test-slow test-ray trust audit bench reproduction reproduction-report docs format clean
 
 demo: $(VENV)/installed
 	$(BIN)/same demo
@@ -36,6 +36,18 @@ audit: $(VENV)/installed-dev
 # Needs the four sets: SAME_DATA names their folder, or `same data fetch` gets them.
 bench: $(VENV)/installed-bench
 	$(BIN)/same bench
+
+# The paper's study and what goes beyond it, as docs/reproduction.md reports them: hours, and it goes on where it stands.
+# Needs the four sets, as `make bench` does.
+reproduction: $(VENV)/installed
+	$(BIN)/same study --out reproduction/paper $(PAPER)
+	$(BIN)/same study --out reproduction/beyond $(BEYOND)
+	$(BIN)/same study --out reproduction/symmetric $(SYMMETRIC)
+
+# Every table and figure of the reproduction from the results in this repository, in seconds.
+reproduction-report: $(VENV)/installed
+	for study in reproduction/*/study.json; do $(BIN)/same report $$(dirname $$study) || exit; done
+	$(BIN)/python benchmarks/reproduction.py report
 
 # Into site/, to be opened from the disk; searching it takes a server: python3 -m http.server -d site
 docs: $(VENV)/installed-docs

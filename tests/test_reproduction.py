@@ -1,0 +1,64 @@
+"""The committed results give the committed page, tables and figures."""
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import pytest
+
+from same.study.report import write_report
+from same.study.results import Study
+
+ROOT = Path(__file__).parents[1]
+STUDIES = sorted(path.parent.name for path in (ROOT / "reproduction").glob("*/study.json"))
+
+
+@pytest.fixture
+def reproduction(tmp_path, monkeypatch):
+    """The script, at work on a copy."""
+    spec = importlib.util.spec_from_file_location("reproduction", ROOT / "benchmarks/reproduction.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setattr("same.machine.settle", lambda threads=1: None)
+    spec.loader.exec_module(module)
+    ignored = shutil.ignore_patterns("*.safetensors")
+    shutil.copytree(ROOT / "reproduction", tmp_path / "reproduction", ignore=ignored)
+    shutil.copy(ROOT / "docs/reproduction.md", tmp_path / "reproduction.md")
+    monkeypatch.setattr(module, "RESULTS", tmp_path / "reproduction")
+    monkeypatch.setattr(module, "PAGE", tmp_path / "reproduction.md")
+    monkeypatch.setattr(module, "ASSETS", tmp_path / "assets")
+    return module
+
+
+def test_the_page_and_the_tables_are_those_of_the_results(reproduction, tmp_path):
+    assert "paper" in STUDIES
+    for name in STUDIES:
+        write_report(Study.open(tmp_path / "reproduction" / name))
+    reproduction.report()
+    for name in STUDIES:
+        for path in sorted((ROOT / "reproduction" / name).glob("tables/*")):
+            assert (tmp_path / path.relative_to(ROOT)).read_bytes() == path.read_bytes(), path
+    for path in (ROOT / "docs/assets/reproduction").iterdir():
+        assert (tmp_path / "assets" / path.name).read_bytes() == path.read_bytes(), path
+    for made, kept in (
+        ("reproduction.md", "docs/reproduction.md"),
+        ("reproduction/cells.csv", "reproduction/cells.csv"),
+    ):
+        assert (tmp_path / made).read_text(encoding="utf-8") == (ROOT / kept).read_text(encoding="utf-8")
+
+
+def test_every_published_number_has_a_row(reproduction):
+    rows = list(reproduction.cells(Study.open(ROOT / "reproduction/paper")))
+    assert len(rows) == 240
+    assert all(row["splits"] for row in rows)
+    # Δm is what the scores say it is.
+    study = Study.open(ROOT / "reproduction/paper")
+    row = next(r for r in rows if (r["measured"], r["model"], r["dataset"]) == ("delta_m", "eSAME", "COX2"))
+    tasks = row["trained_on"].split("+")
+    gains = []
+    for task in tasks:
+        ours = study.scores("COX2", "esame", tasks, task, "linear")
+        base = study.scores("COX2", "classical", [task], task, "own")
+        gains.append({k: 100 * (ours[k] - base[k]) / base[k] for k in set(ours) & set(base)})
+    splits = set.intersection(*map(set, gains))
+    expected = sum(sum(gain[k] for gain in gains) / len(tasks) for k in splits) / len(splits)
+    assert float(row["ours"]) == pytest.approx(expected, abs=0.006)

@@ -1,7 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from same.errors import InputError
 from same.study.plan import ALL, PAIRS, QUESTIONS, SINGLES, TASKS, Kind, Plan, first_of, parse_splits, parse_task_sets
+from same.study.results import read_plan
+from same.study.run import remember
 
 
 def test_everything_the_paper_asks_for_is_planned_once():
@@ -51,6 +55,16 @@ def test_json_round_trip():
     import json
 
     assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+def test_a_study_keeps_to_the_defaults_it_began_with(tmp_path):
+    plan = Plan(questions=("Q1",), datasets=("planted",), splits=(0,))
+    older = replace(plan, defaults=tuple((name, 5 if name == "walk" else value) for name, value in plan.defaults))
+    assert {config.walk for config in older.runs()} == {5}
+    remember(older, tmp_path)
+    again = remember(replace(plan, splits=(1,)), tmp_path)
+    assert {(config.walk, config.split) for config in again.runs()} == {(5, 0), (5, 1)}
+    assert read_plan(tmp_path).runs() == again.runs()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """What the paper's questions need: a list of runs, each a configuration, each once."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from same.config import FIRST_TASKS, Config, make_config
@@ -56,6 +56,16 @@ QUESTIONS: dict[str, list[Kind]] = {
 """What each question, figure and appendix of the paper needs; `floors` belongs to every table."""
 
 
+_APART = ("dataset", "method", "tasks", "split")
+"""What tells the runs of a study apart."""
+
+
+def _defaults() -> tuple[tuple[str, Any], ...]:
+    values = make_config({}).model_dump(mode="json")
+    # No weights are an empty table, which a list of pairs cannot tell from an empty list.
+    return tuple((name, value) for name, value in values.items() if name not in (*_APART, "weights"))
+
+
 @dataclass(frozen=True)
 class Plan:
     """A study: which questions, on which sets, methods, task sets and splits.
@@ -63,6 +73,7 @@ class Plan:
     Attributes:
         settings: of every run, beside what tells the runs apart.
         tuned: of the runs of a set, method and tasks, by the name of the tuned configuration; `settings` win.
+        defaults: what holds where nothing else is said: a study keeps to those it began with.
     """
 
     questions: tuple[str, ...] = tuple(QUESTIONS)
@@ -73,6 +84,7 @@ class Plan:
     budget: str = "paper"
     settings: tuple[tuple[str, Any], ...] = (("pair", "concat"),)
     tuned: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
+    defaults: tuple[tuple[str, Any], ...] = field(default_factory=lambda: _defaults())
 
     def __post_init__(self) -> None:
         for name, values, known in (
@@ -84,7 +96,7 @@ class Plan:
                 if value not in known:
                     raise InputError(f"--{name}: {value!r} is not one of {', '.join(sorted(known))}")
         for name, _ in self.settings:
-            if name in ("dataset", "method", "tasks", "split"):
+            if name in _APART:
                 raise InputError(f"--set: {name} tells the runs of a study apart; use the option of that name")
         for tasks in self.tasks or ():
             if tasks not in SINGLES + PAIRS + ALL:
@@ -121,7 +133,7 @@ class Plan:
     def config(self, kind: Kind, dataset: str, split: int) -> Config:
         """The configuration of one run."""
         tuned = dict(dict(self.tuned).get(self.tuned_name(kind, dataset), ()))
-        values = BUDGETS[self.budget] | tuned | dict(self.settings) | dict(kind.settings)
+        values = dict(self.defaults) | BUDGETS[self.budget] | tuned | dict(self.settings) | dict(kind.settings)
         return make_config({**values, "dataset": dataset, "method": kind.method, "tasks": kind.tasks, "split": split})
 
     def tuned_name(self, kind: Kind, dataset: str) -> str:
@@ -152,13 +164,14 @@ class Plan:
         ]
 
     def grown(self, other: "Plan") -> "Plan":
-        """A plan of everything that this one or another one asks for; settings are this one's."""
+        """A plan of all that this one or an older one asks for; settings are this one's, defaults the older one's."""
 
         def union(mine: Any, theirs: Any) -> Any:
             return None if mine is None or theirs is None else tuple(dict.fromkeys([*theirs, *mine]))
 
         names = ("questions", "datasets", "methods", "tasks", "splits")
-        return replace(self, **{name: union(getattr(self, name), getattr(other, name)) for name in names})
+        both = {name: union(getattr(self, name), getattr(other, name)) for name in names}
+        return replace(self, **both, defaults=other.defaults)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from same.config import Config
 from same.probes.metrics import Comparison, compare, delta_m
 from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS, Kind
 from same.study.published import NAMES, Published, published
@@ -131,7 +130,7 @@ def planned(study: Study, method: str, tasks: Sequence[str], **settings: str) ->
 def caption(study: Study, protocol: str = "paper") -> str:
     """What a number of this study means."""
     names = ("pair", "seed", "scaling", "degree", "walk")
-    settings = {name: Config.model_fields[name].default for name in names} | dict(study.plan.settings)
+    settings = {name: dict(study.plan.defaults)[name] for name in names} | dict(study.plan.settings)
     planned, done = len(study.plan.splits), len({run.config.split for run in study.runs.values()})
     splits = f"{planned} split{'s' if planned > 1 else ''}" if done == planned else f"{done} of {planned} splits so far"
     rest = "".join(f", {name} {value}" for name, value in settings.items() if name not in names)

@@ -67,6 +67,12 @@ def test_a_study_keeps_to_the_defaults_it_began_with(tmp_path):
     assert read_plan(tmp_path).runs() == again.runs()
 
 
+def test_a_study_that_grew_is_in_the_papers_order():
+    first = Plan(questions=("Q4",), datasets=("mine", "COX2"), splits=(3,))
+    grown = Plan(questions=("fig1",), datasets=("ENZYMES",), splits=(0,)).grown(first)
+    assert (grown.questions, grown.datasets, grown.splits) == (("fig1", "Q4"), ("ENZYMES", "COX2", "mine"), (3, 0))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

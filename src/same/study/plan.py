@@ -166,8 +166,13 @@ class Plan:
     def grown(self, other: "Plan") -> "Plan":
         """A plan of all that this one or an older one asks for; settings are this one's, defaults the older one's."""
 
+        order = {name: place for place, name in enumerate([*DATASETS, *QUESTIONS])}
+
         def union(mine: Any, theirs: Any) -> Any:
-            return None if mine is None or theirs is None else tuple(dict.fromkeys([*theirs, *mine]))
+            if mine is None or theirs is None:
+                return None
+            # In the paper's order, so that tables do not depend on how a study grew; what it does not name, behind.
+            return tuple(sorted(dict.fromkeys([*theirs, *mine]), key=lambda name: order.get(name, len(order))))
 
         names = ("questions", "datasets", "methods", "tasks", "splits")
         both = {name: union(getattr(self, name), getattr(other, name)) for name in names}

@@ -138,7 +138,9 @@ def study(
     methods: Annotated[str | None, typer.Option(help="Only these; all that the questions need by default.")] = None,
     tasks: Annotated[str | None, typer.Option(help="Only these sets of tasks, like gc,gc+nc; all by default.")] = None,
     splits: Annotated[str, typer.Option(help="Like 0-3,7.")] = "0-9",
-    budget: Annotated[str, typer.Option(help="paper, or small: every table in minutes, for trying out.")] = "paper",
+    budget: Annotated[
+        str, typer.Option(help="paper; short: 40 epochs, baselines up to 200; small: minutes, for trying out.")
+    ] = "paper",
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any key of the configuration, for all runs.")
     ] = None,

@@ -40,6 +40,13 @@ def test_the_paper_setting_is_the_default():
     assert {config.width for config in Plan(budget="small").runs()} == {64}
 
 
+def test_baselines_have_more_time_in_a_short_study():
+    epochs = {(c.method, c.tasks): c.max_epochs for c in Plan(budget="short", splits=(0,)).runs()}
+    baselines = {("classical", tasks) for tasks in SINGLES}
+    assert {epochs[kind] for kind in baselines} == {200}
+    assert {epochs[kind] for kind in epochs if kind not in baselines} == {40}
+
+
 def test_filters():
     plan = Plan(questions=("Q1",), methods=("esame",), tasks=(("gc",),), datasets=("COX2",), splits=(1, 3))
     assert [(c.method, c.tasks, c.split) for c in plan.runs()] == [
@@ -78,7 +85,7 @@ def test_a_study_that_grew_is_in_the_papers_order():
     [
         ({"questions": ("Q5",)}, "--questions: 'Q5' is not one of"),
         ({"methods": ("magic",)}, "--methods: 'magic' is not one of"),
-        ({"budget": "huge"}, "--budget: 'huge' is not one of paper, small"),
+        ({"budget": "huge"}, "--budget: 'huge' is not one of paper, short, small"),
         ({"tasks": (("lp", "gc"),)}, "--tasks: lp\\+gc is not a set"),
     ],
 )

@@ -17,9 +17,12 @@ SAMES = ("isame", "esame")
 DATASETS = ("ENZYMES", "PROTEINS", "DHFR", "COX2")
 BUDGETS: dict[str, dict[str, Any]] = {
     "paper": {},
+    "short": {"max_epochs": 40, "patience": 20},
     # Enough for every table to fill, not enough for its numbers to mean much.
     "small": {"width": 64, "max_epochs": 12, "validate_every": 4, "patience": 12},
 }
+# What all others are measured against must not lose for want of time, and takes little.
+BASELINE_BUDGETS: dict[str, dict[str, Any]] = {"short": {"max_epochs": 200}}
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,10 @@ class Plan:
     def config(self, kind: Kind, dataset: str, split: int) -> Config:
         """The configuration of one run."""
         tuned = dict(dict(self.tuned).get(self.tuned_name(kind, dataset), ()))
-        values = dict(self.defaults) | BUDGETS[self.budget] | tuned | dict(self.settings) | dict(kind.settings)
+        budget = BUDGETS[self.budget]
+        if kind in _BASELINES:
+            budget = budget | BASELINE_BUDGETS.get(self.budget, {})
+        values = dict(self.defaults) | budget | tuned | dict(self.settings) | dict(kind.settings)
         return make_config({**values, "dataset": dataset, "method": kind.method, "tasks": kind.tasks, "split": split})
 
     def tuned_name(self, kind: Kind, dataset: str) -> str:

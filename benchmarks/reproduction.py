@@ -51,7 +51,7 @@ def cells(study: Study) -> Iterator[dict[str, object]]:
             if task == "delta_m":
                 found[protocol] = delta_values(study, row["dataset"], method, tasks, protocol)
             elif protocol == "paper" or task == "lp":
-                probe = "network" if row["question"] == "Q3" else probe_of(method)
+                probe = "network" if row["question"] == "Q3" else probe_of(method, protocol)
                 found[protocol] = study.scores(row["dataset"], method, tasks, task, probe, protocol=protocol)
         ours, released = Cell(found["paper"]), Cell(found.get("released", {}))
         yield {

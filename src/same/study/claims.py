@@ -6,7 +6,7 @@ import numpy as np
 
 from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS
 from same.study.results import Study
-from same.study.tables import LABELS, baseline, delta_values
+from same.study.tables import LABELS, baseline, delta_values, probe_of
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ def _finetuning_loses(study: Study, lp: str, subject: str) -> Claim:
         for tasks in PAIRS:
             for task in tasks:
                 protocol = lp if task == "lp" else "paper"
-                tuned = study.scores(dataset, "finetuned", tasks, task, "own", protocol=protocol)
+                probe = probe_of("finetuned", protocol)
+                tuned = study.scores(dataset, "finetuned", tasks, task, probe, protocol=protocol)
                 for method in SAMES if subject == "SAME" else ("untrained",):
                     trained = TASKS if method == "untrained" else tasks
                     values = study.scores(dataset, method, trained, task, "linear", protocol=protocol)

@@ -1,6 +1,6 @@
 import pytest
 
-from same.config import Config, make_config, parse_setting, read_config
+from same.config import PRESETS, Config, make_config, parse_setting, read_config
 from same.errors import InputError
 
 
@@ -50,3 +50,8 @@ def test_settings():
     for text in ("width", "=3", ""):
         with pytest.raises(InputError, match="expected key=value"):
             parse_setting(text)
+
+
+def test_presets_are_configurations():
+    for name, values in PRESETS.items():
+        assert make_config(values, name).model_dump(include=set(values)) == values

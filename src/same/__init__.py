@@ -12,14 +12,26 @@ from same.errors import InputError
 
 if TYPE_CHECKING:
     from same import graphs
+    from same.config import PRESETS
     from same.estimator import SAME
     from same.graphs import GraphStore, from_networkx, from_pyg, load, to_pyg
 
 __version__ = "0.1.0"
-__all__ = ["SAME", "GraphStore", "InputError", "__version__", "from_networkx", "from_pyg", "graphs", "load", "to_pyg"]
+__all__ = [
+    "PRESETS",
+    "SAME",
+    "GraphStore",
+    "InputError",
+    "__version__",
+    "from_networkx",
+    "from_pyg",
+    "graphs",
+    "load",
+    "to_pyg",
+]
 
 # torch takes seconds to import, so nothing is imported before it is used.
-_HOMES = {"SAME": "same.estimator"} | dict.fromkeys(
+_HOMES = {"SAME": "same.estimator", "PRESETS": "same.config"} | dict.fromkeys(
     ("GraphStore", "from_networkx", "from_pyg", "load", "to_pyg"), "same.graphs"
 )
 

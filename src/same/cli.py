@@ -402,7 +402,8 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Of everything random.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="The run's folder; runs/HASH by default.")] = None,
     config_file: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="TOML or JSON; flags win over it.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="TOML, JSON or `sage-walk`, a preset; flags win over it."),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any key of the configuration.")
@@ -422,9 +423,9 @@ def train(
 
     Example: same train ENZYMES -m esame -t gc,nc,lp --split 0 --out runs/first
     """
-    from same.config import make_config, parse_setting, read_config
+    from same.config import make_config, parse_setting, read_settings
 
-    values = {} if config_file is None else read_config(config_file)
+    values = {} if config_file is None else read_settings(config_file)
     values |= dict(map(parse_setting, settings or []))
     flags = {"dataset": dataset, "method": method, "tasks": tasks, "split": split, "seed": seed}
     if (size := int(os.environ.get("WORLD_SIZE", "1"))) > 1:
@@ -477,7 +478,9 @@ def train(
 
 @app.command("config")
 def show_config(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="TOML or JSON; defaults without one.")] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="TOML, JSON or a preset; defaults without one.")
+    ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print all keys, with what they mean, as TOML.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -485,9 +488,9 @@ def show_config(
 
     Example: same config --show > my.toml
     """
-    from same.config import as_toml, make_config, read_config
+    from same.config import as_toml, make_config, read_settings
 
-    found = make_config({} if file is None else read_config(file), "configuration" if file is None else str(file))
+    found = make_config({} if file is None else read_settings(file), "configuration" if file is None else str(file))
     if as_json:
         typer.echo(json.dumps(found.model_dump(mode="json"), indent=1))
     elif show or file is None:

@@ -21,7 +21,23 @@ FIRST_TASKS = ("gc", "nc", "lp")
 """What fine-tuning is trained on first."""
 
 
-__all__ = ["FIRST_TASKS", "METHODS", "Config", "as_toml", "make_config", "parse_setting", "read_config"]
+PRESETS: dict[str, dict[str, Any]] = {
+    # By linear probes on validation graphs; see docs/reproduction.md.
+    "sage-walk": {"encoder": "sage", "walk": 16, "inner_lr": 0.445},
+}
+"""Settings that go well together, by name: `same train --config sage-walk`, `same.SAME(**same.PRESETS["sage-walk"])`."""
+
+__all__ = [
+    "FIRST_TASKS",
+    "METHODS",
+    "PRESETS",
+    "Config",
+    "as_toml",
+    "make_config",
+    "parse_setting",
+    "read_config",
+    "read_settings",
+]
 
 _META = ("isame", "esame", "traditional")
 
@@ -169,6 +185,15 @@ def read_config(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise InputError(f"{path}: expected names and values")
     return values
+
+
+def read_settings(given: Path) -> dict[str, Any]:
+    """The values of a preset, or those in a configuration file.
+
+    >>> read_settings(Path("sage-walk"))["encoder"]
+    'sage'
+    """
+    return dict(PRESETS[str(given)]) if str(given) in PRESETS else read_config(given)
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

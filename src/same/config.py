@@ -25,7 +25,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     # By linear probes on validation graphs; see docs/reproduction.md.
     "sage-walk": {"encoder": "sage", "walk": 16, "inner_lr": 0.445},
 }
-"""Settings that go well together, by name: `same train --config sage-walk`, `same.SAME(**same.PRESETS["sage-walk"])`."""
+"""Settings that go well together: `same train --config sage-walk`, `same.SAME(**same.PRESETS["sage-walk"])`."""
 
 __all__ = [
     "FIRST_TASKS",

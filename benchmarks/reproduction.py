@@ -1,4 +1,4 @@
-"""The reproduction: `docs/reproduction.md` from the results in `reproduction/`, and any of its runs again.
+"""The reproduction: the tables of `docs/reproduction.md` and the README from `reproduction/`, and any run again.
 
 python benchmarks/reproduction.py report                       # what `make reproduction-report` runs
 python benchmarks/reproduction.py rerun paper COX2 esame gc+nc+lp 1 --data DIR
@@ -32,7 +32,8 @@ from same.study.results import EVALUATION, Study  # noqa: E402
 from same.study.tables import Cell, baseline, delta_values, make_tables, probe_of  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
-RESULTS, PAGE, ASSETS = ROOT / "reproduction", ROOT / "docs/reproduction.md", ROOT / "docs/assets/reproduction"
+RESULTS, ASSETS = ROOT / "reproduction", ROOT / "docs/assets/reproduction"
+PAGES = [ROOT / "docs/reproduction.md", ROOT / "README.md"]
 
 # The released settings (three tasks 15,000 epochs, two 8,000) and what a step of the released code takes.
 RELEASED_EPOCHS, RELEASED_BATCH = {2: 8_000, 3: 15_000}, 16
@@ -165,19 +166,20 @@ def blocks() -> dict[str, str]:
 
 
 def report() -> None:
-    """Brings the page up to date; a mark whose block is not known is an error."""
+    """Brings the pages up to date; a mark whose block is not known is an error."""
     found = blocks()
 
     def fill(match: re.Match[str]) -> str:
         if match[1] not in found:
-            sys.exit(f"{PAGE.name}: no results for {match[1]!r}; there are {', '.join(sorted(found))}")
+            sys.exit(f"no results for {match[1]!r}; there are {', '.join(sorted(found))}")
         return f"<!-- begin {match[1]} -->\n{found[match[1]]}\n<!-- end -->"
 
-    text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(re.sub(r"<!-- begin (.+?) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL), encoding="utf-8")
     ASSETS.mkdir(parents=True, exist_ok=True)
-    for name in re.findall(r"assets/reproduction/([\w.-]+\.svg)", text):
-        shutil.copy(RESULTS / "paper" / "figures" / name, ASSETS / name)
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(re.sub(r"<!-- begin (.+?) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL), encoding="utf-8")
+        for name in re.findall(r"assets/reproduction/([\w.-]+\.svg)", text):
+            shutil.copy(RESULTS / "paper" / "figures" / name, ASSETS / name)
 
 
 def rerun(asked: argparse.Namespace) -> None:

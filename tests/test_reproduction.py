@@ -22,9 +22,11 @@ def reproduction(tmp_path, monkeypatch):
     spec.loader.exec_module(module)
     ignored = shutil.ignore_patterns("*.safetensors")
     shutil.copytree(ROOT / "reproduction", tmp_path / "reproduction", ignore=ignored)
-    shutil.copy(ROOT / "docs/reproduction.md", tmp_path / "reproduction.md")
+    pages = [tmp_path / page.name for page in module.PAGES]
+    for made, kept in zip(pages, module.PAGES, strict=True):
+        shutil.copy(kept, made)
     monkeypatch.setattr(module, "RESULTS", tmp_path / "reproduction")
-    monkeypatch.setattr(module, "PAGE", tmp_path / "reproduction.md")
+    monkeypatch.setattr(module, "PAGES", pages)
     monkeypatch.setattr(module, "ASSETS", tmp_path / "assets")
     return module
 
@@ -41,6 +43,7 @@ def test_the_page_and_the_tables_are_those_of_the_results(reproduction, tmp_path
         assert (tmp_path / "assets" / path.name).read_bytes() == path.read_bytes(), path
     for made, kept in (
         ("reproduction.md", "docs/reproduction.md"),
+        ("README.md", "README.md"),
         ("reproduction/cells.csv", "reproduction/cells.csv"),
     ):
         assert (tmp_path / made).read_text(encoding="utf-8") == (ROOT / kept).read_text(encoding="utf-8")

@@ -74,6 +74,8 @@ def test_delta_m_is_per_split_against_that_splits_single_task_models():
 def test_a_cell_of_fewer_splits_than_planned_says_so():
     assert Cell({0: 50.0, 1: 52.0}, planned=2).text == "51.0 ± 1.0"
     assert Cell({0: 50.0, 1: 52.0}, planned=10).text == "51.0 ± 1.0 [2]"
+    assert Cell({3: 50.0}, planned=10).text == "50.0 [1]"
+    assert Cell({3: 50.0}, planned=1).text == "50.0"
     # Two of three planned splits are done.
     table = make_tables(make(SCORES, replace(Q4, splits=(0, 1, 2))))[0]
     assert row(table, "GC+NC", "eSAME")[0].text == "2.5 ± 2.5 [2]"

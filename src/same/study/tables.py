@@ -66,11 +66,11 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """`mean ± std`, or `not run`; of how many splits, if some are missing."""
-        if self.blank:
-            return ""
-        few = f" [{len(self.values)}]" if len(self.values) < self.planned else ""
-        return f"{self.mean:.1f} ± {self.std:.1f}{self.star}{few}" if self.values else "not run"
+        """`mean ± std`, or `not run`; of how many splits, if some are missing. One split has no spread."""
+        if self.blank or not self.values:
+            return "" if self.blank else "not run"
+        spread = f" ± {self.std:.1f}{self.star}" if len(self.values) > 1 else ""
+        return f"{self.mean:.1f}{spread}" + (f" [{len(self.values)}]" if len(self.values) < self.planned else "")
 
     @property
     def beside(self) -> str:

@@ -1,9 +1,9 @@
-"""What the released code's departures from the text cost, each alone: eSAME on three tasks, linear probes on test graphs.
+"""What the released code's departures from the text cost, each alone: three-task eSAME, linear probes on test graphs.
 
 python benchmarks/causes.py DIR [--dataset ENZYMES] [--splits 0,1] [--epochs 40]
 
-DIR holds the zips of the paper's sets. In the released code a graph serves one task, in one half of the episode, with the
-same cut, from the first epoch to the last; inputs are rows divided by their sums; batches and rates are smaller.
+DIR holds the zips of the paper's sets. In the released code a graph serves one task, in one half of the episode, with
+the same cut, from the first epoch to the last; inputs are rows divided by their sums; batches and rates are smaller.
 """
 
 import argparse

@@ -96,8 +96,8 @@ MUTATIONS = [
     Mutation(
         "Δm against the wrong baseline",
         "study/tables.py",
-        'return study.scores(dataset, "classical", (task,), task, "own", protocol=protocol)',
-        'return study.scores(dataset, "classical", ("gc", "nc"), task, "own", protocol=protocol)',
+        'return study.scores(dataset, "classical", (task,), task, probe_of("classical", protocol), protocol=protocol)',
+        'return study.scores(dataset, "classical", ("gc", "nc"), task, probe_of("classical"), protocol=protocol)',
         ("tests/study/test_tables.py::test_delta_m_is_per_split_against_that_splits_single_task_models",),
     ),
     Mutation(

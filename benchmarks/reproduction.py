@@ -95,7 +95,7 @@ def claims(study: Study) -> str:
     return "\n".join(lines)
 
 
-def beyond(study: Study, method: str = "esame") -> str:
+def beyond(study: Study, method: str) -> str:
     """One three-task encoder beside single-task classical models and beside itself untrained."""
     lines = ["| set | task | three-task encoder | single-task Cl | gain | untrained | gain | splits |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
@@ -115,13 +115,14 @@ def beyond(study: Study, method: str = "esame") -> str:
             parts = [Cell({k: ours[k] for k in shared}).text]
             for other in others:
                 test = compare([ours[k] for k in shared], [other[k] for k in shared])
-                star = "*" if test.beyond_noise() else ""
-                parts += [Cell({k: other[k] for k in shared}).text, f"{test.mean:+.1f}{star} (p {test.t_test:.2f})"]
+                sure = f"{'*' if test.beyond_noise() else ''} (p {test.t_test:.2f})" if len(shared) > 1 else ""
+                parts += [Cell({k: other[k] for k in shared}).text, f"{test.mean:+.1f}{sure}"]
             lines.append(f"| {dataset} | {task.upper()} | {' | '.join(parts)} | {len(shared)} |")
         if len(rows) == len(TASKS):
             splits = sorted(set.intersection(*(set(found) for found in rows.values())))
             found = [delta_m(*zip(*(rows[task][k] for task in TASKS), strict=True)) for k in splits]
-            deltas.append(f"| {dataset} | {np.mean(found):+.2f} ± {np.std(found):.2f} | {len(splits)} |")
+            spread = f" ± {np.std(found):.1f}" if len(splits) > 1 else ""
+            deltas.append(f"| {dataset} | {np.mean(found):+.1f}{spread} | {len(splits)} |")
     return "\n".join(lines + deltas)
 
 
@@ -161,7 +162,8 @@ def blocks() -> dict[str, str]:
             # The page has headings of its own.
             found[f"{name} {table.key}"] = to_markdown(table).split("\n", 2)[2].strip()
     if "beyond" in studies:
-        found["beyond"] = beyond(studies["beyond"])
+        for method in ("esame", "classical"):
+            found[f"beyond {method}"] = beyond(studies["beyond"], method)
     return found
 
 

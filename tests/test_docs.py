@@ -65,7 +65,7 @@ def lines_of_shell(page):
 
 @pytest.mark.parametrize("page", with_blocks("shell"))
 def test_lines_of_shell_can_be_typed(page):
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     for line, (command, *words) in lines_of_shell(page):
         if command == "same":

@@ -3,7 +3,19 @@ from dataclasses import replace
 import pytest
 
 from same.errors import InputError
-from same.study.plan import ALL, PAIRS, QUESTIONS, SINGLES, TASKS, Kind, Plan, first_of, parse_splits, parse_task_sets
+from same.study.plan import (
+    ALL,
+    PAIRS,
+    QUESTIONS,
+    SINGLES,
+    TASKS,
+    Kind,
+    Plan,
+    first_of,
+    network_tasks,
+    parse_splits,
+    parse_task_sets,
+)
 from same.study.results import read_plan
 from same.study.run import remember
 
@@ -72,6 +84,14 @@ def test_a_study_keeps_to_the_defaults_it_began_with(tmp_path):
     again = remember(replace(plan, splits=(1,)), tmp_path)
     assert {(config.walk, config.split) for config in again.runs()} == {(5, 0), (5, 1)}
     assert read_plan(tmp_path).runs() == again.runs()
+
+
+def test_every_network_that_a_table_shows_is_trained_and_no_other():
+    asked = {(c.method, c.tasks, task) for c in Plan(splits=(0,)).runs() for task in network_tasks(c)}
+    shown = {("classical", source, task) for source in SINGLES for task in TASKS}  # Figure 1.
+    unseen = {pair: next(task for task in TASKS if task not in pair) for pair in PAIRS}
+    shown |= {(method, pair, unseen[pair]) for method in ("classical", "isame", "esame") for pair in PAIRS}  # Table 4.
+    assert asked == shown | {("untrained", TASKS, task) for task in TASKS}
 
 
 def test_a_study_that_grew_is_in_the_papers_order():

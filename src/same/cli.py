@@ -449,6 +449,9 @@ def train(
         log.info("%s: %s", folder, json.dumps(config.model_dump(mode="json", exclude_defaults=True)))
         with _stop_signals() as stop, Progress(quiet=_is_quiet(), board=board) as progress:
             result = run(config, folder, data=data, device=device, report=progress, stop=stop, ranks=ranks)
+        if ranks.rank:
+            # It has nothing left to do, and a clean end, while the others end, now and then aborts in a thread of gloo.
+            os._exit(0)
         leave()
     except LostRankError as error:
         typer.echo(f"same: {error}; the checkpoint is kept, and the same command goes on from it", err=True)
@@ -460,8 +463,6 @@ def train(
     except KeyboardInterrupt:
         log.warning("stopped before training began")
         raise typer.Exit(130) from None
-    if ranks.rank:
-        return
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return

@@ -277,7 +277,7 @@ def workers(data: Path) -> Iterator[Row]:
         with tempfile.TemporaryDirectory() as scratch:
             command = [sys.executable, "-c", "from same.cli import main; main()", "--quiet", "study"]
             command += f"--out {scratch}/study --questions overview --methods esame --datasets ENZYMES".split()
-            command += f"--splits 0-3 --set max_epochs=25 --workers {count} --data {data}".split()
+            command += f"--splits 0-3 --set max_epochs=40 --workers {count} --data {data}".split()
             start = time.perf_counter()
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
             seconds[count] = time.perf_counter() - start

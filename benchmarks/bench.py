@@ -150,7 +150,7 @@ def steps(data: Path, turns: int) -> Iterator[Row]:
         graphs = to_pyg(setting.store)
         net = plain.Net(setting.store.num_features, config.width, 6, 3)
         rival = torch.optim.Adam(net.parameters(), lr=config.outer_lr, fused=True)
-        whole, recorded = name == "isame", {}
+        whole, recorded, members = name == "isame", {}, {}
 
         def draw(turn: int, sampler: EpisodeSampler = sampler) -> Any:
             return sampler.draw(*divmod(turn, sampler.steps))
@@ -158,11 +158,8 @@ def steps(data: Path, turns: int) -> Iterator[Row]:
         def ours(turn: int, s=setting, o=optimiser, m=method, draw=draw) -> None:
             one_step(s.model, o, lambda: m.losses(s.model, draw(turn)))
 
-        def theirs(turn: int, loss=plain.outer_loss, s=sampler, g=graphs, n=net, o=rival, w=whole, **how: bool) -> None:
-            epoch, step = divmod(turn, s.steps)
-            s.draw(epoch, step)
-            batch = [g[i] for i in s._epoch[1][step]]
-            one_step(n, o, lambda: loss(n, plain.episode(batch), adapt_encoder=w, **how))
+        def theirs(turn: int, loss=plain.outer_loss, m=members, n=net, o=rival, w=whole, **how: bool) -> None:
+            one_step(n, o, lambda: loss(n, plain.episode(m[turn]), adapt_encoder=w, **how))
 
         contenders: dict[str, Callable[[int], object]] = {"ours": ours, "episode": draw, "plain": theirs}
         if not whole:
@@ -177,6 +174,7 @@ def steps(data: Path, turns: int) -> Iterator[Row]:
             with Products() as recorded[turn]:
                 setting.model.weighting.backward(method.losses(setting.model, draw(turn)), setting.model)
             setting.model.zero_grad()
+            members[turn] = [graphs[i] for i in sampler._epoch[1][turn % sampler.steps]]
         contenders["machine"] = lambda turn, r=recorded: r[turn].again()
         times = take_turns(contenders, turns)
         yield ratio(f"{name} step, beside plain PyG", times, "plain", "ours", bars[0])

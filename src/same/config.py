@@ -69,6 +69,9 @@ class Config(BaseModel):
     pair: Literal["concat", "symmetric"] = Field(
         "symmetric", description="what link prediction's head sees of two nodes"
     )
+    linear_heads: bool = Field(
+        False, description="heads without the paper's hidden layer, so that embeddings are trained for linear probes"
+    )
 
     inner_lr: Rate = Field(0.1, description="rate of the inner loop (α)")
     inner_steps: Positive = Field(1, le=10_000, description="steps of the inner loop")
@@ -136,8 +139,9 @@ class Config(BaseModel):
     def key(self) -> str:
         """A short hash of the whole configuration."""
         values = self.model_dump(mode="json")
-        if self.episodes_per_step == 1:
-            del values["episodes_per_step"]  # Runs from before there was a choice keep their keys.
+        for name, before in (("episodes_per_step", 1), ("linear_heads", False)):
+            if values[name] == before:
+                del values[name]  # Runs from before there was a choice keep their keys.
         text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 

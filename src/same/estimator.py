@@ -93,6 +93,7 @@ class SAME(TransformerMixin, BaseEstimator):
         batch_norm: bool = False,
         dropout: float = 0.0,
         pair: str = "symmetric",
+        linear_heads: bool = False,
         inner_lr: float = 0.1,
         inner_steps: int = 1,
         first_order: bool = False,
@@ -130,6 +131,7 @@ class SAME(TransformerMixin, BaseEstimator):
         self.batch_norm = batch_norm
         self.dropout = dropout
         self.pair = pair
+        self.linear_heads = linear_heads
         self.inner_lr = inner_lr
         self.inner_steps = inner_steps
         self.first_order = first_order

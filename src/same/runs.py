@@ -108,7 +108,8 @@ def arrange(config: Config, store: GraphStore, parts: Split, own: Own = _NOTHING
 def assemble(config: Config, store: GraphStore, own: Own = _NOTHING) -> tuple[list[GraphTask], Model]:
     """The tasks of a configuration, and its model at its initialisation, for graphs whose inputs are known."""
     kinds = {task.name: task for task in own.tasks}
-    tasks = make_tasks([kinds.get(name, name) for name in config.tasks], store, pair=config.pair)
+    wanted = [kinds.get(name, name) for name in config.tasks]
+    tasks = make_tasks(wanted, store, pair=config.pair, linear_heads=config.linear_heads)
     unknown = set(config.weights) - set(config.tasks)
     if unknown:
         raise InputError(f"weights: {', '.join(sorted(unknown))}: not among the tasks {', '.join(config.tasks)}")

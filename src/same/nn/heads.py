@@ -30,19 +30,26 @@ class NodeHead(nn.Module):
 
 
 class GraphHead(nn.Module):
-    """A linear layer and ReLU on the nodes, their mean over each graph, and a linear layer."""
+    """A linear layer and ReLU on the nodes, their mean over each graph, and a linear layer.
 
-    def __init__(self, width: int, outputs: int) -> None:
+    Args:
+        width: of the embeddings.
+        outputs: how many numbers a graph gets.
+        linear: whether to leave out the first layer.
+    """
+
+    def __init__(self, width: int, outputs: int, *, linear: bool = False) -> None:
         super().__init__()
-        self.node, self.out = nn.Linear(width, width), nn.Linear(width, outputs)
+        self.node = None if linear else nn.Linear(width, width)
+        self.out = nn.Linear(width, outputs)
 
     def forward(self, h: Tensor, examples: "Examples") -> Tensor:
         """[examples, outputs] for all graphs of the batch."""
-        return self.out(examples.inputs.mean(F.relu(self.node(h))))
+        return self.out(examples.inputs.mean(_hidden(self.node, h)))
 
     def ops(self, name: str, examples: "Examples") -> list[Op]:
         """What `forward` consists of, for `same.nn.chain`."""
-        return [Linear(f"{name}.node", relu=True), means(examples.inputs), Linear(f"{name}.out", relu=False)]
+        return [*_hidden_ops(self.node, name), means(examples.inputs), Linear(f"{name}.out", relu=False)]
 
 
 class PairHead(nn.Module):
@@ -52,19 +59,28 @@ class PairHead(nn.Module):
         width: of the embeddings.
         pair: `concat`, the paper's [u, v], which a linear layer scores as f(u) + g(v); or `symmetric`,
             [|u − v|, u ⊙ v].
+        linear: whether to leave out the first layer.
     """
 
-    def __init__(self, width: int, pair: Pair = "symmetric") -> None:
+    def __init__(self, width: int, pair: Pair = "symmetric", *, linear: bool = False) -> None:
         super().__init__()
-        self.node, self.out, self.pair = nn.Linear(width, width), nn.Linear(2 * width, 1), pair
+        self.node = None if linear else nn.Linear(width, width)
+        self.out, self.pair = nn.Linear(2 * width, 1), pair
 
     def forward(self, h: Tensor, examples: "Examples") -> Tensor:
         """[examples] for the pairs `examples.index` [2, examples]."""
-        z = F.relu(self.node(h))
-        return pair_scores(z, self.out.weight[0], examples.index, self.pair) + self.out.bias
+        return pair_scores(_hidden(self.node, h), self.out.weight[0], examples.index, self.pair) + self.out.bias
 
     def ops(self, name: str, examples: "Examples") -> list[Op]:
         """What `forward` consists of, for `same.nn.chain`."""
         assert examples.index is not None
         kind = SymmetricPairs if self.pair == "symmetric" else ConcatenatedPairs
-        return [Linear(f"{name}.node", relu=True), kind(f"{name}.out", examples.index, examples.inputs.num_nodes)]
+        return [*_hidden_ops(self.node, name), kind(f"{name}.out", examples.index, examples.inputs.num_nodes)]
+
+
+def _hidden(layer: nn.Linear | None, h: Tensor) -> Tensor:
+    return h if layer is None else F.relu(layer(h))
+
+
+def _hidden_ops(layer: nn.Linear | None, name: str) -> list[Op]:
+    return [] if layer is None else [Linear(f"{name}.node", relu=True)]

@@ -9,6 +9,7 @@ True
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from same.errors import InputError
 from same.graphs.store import GraphStore
@@ -26,7 +27,11 @@ TASKS: dict[str, type[GraphTask]] = {
 
 
 def make_tasks(
-    kinds: Sequence[str | type[GraphTask] | GraphTask], store: GraphStore, *, pair: Pair = "symmetric"
+    kinds: Sequence[str | type[GraphTask] | GraphTask],
+    store: GraphStore,
+    *,
+    pair: Pair = "symmetric",
+    linear_heads: bool = False,
 ) -> list[GraphTask]:
     """The tasks of these names, or of one's own, for a set.
 
@@ -34,7 +39,14 @@ def make_tasks(
         kinds: keys of `TASKS`, classes of tasks or tasks, each once.
         store: the set; it must have what the tasks need.
         pair: what link prediction's head sees of two nodes.
+        linear_heads: whether the heads of graphs and pairs go without the paper's hidden layer.
     """
+    graph_wise = {"linear": linear_heads}
+    options: dict[type[GraphTask], dict[str, Any]] = {
+        GraphClassification: graph_wise,
+        GraphRegression: graph_wise,
+        LinkPrediction: {"pair": pair, "linear": linear_heads},
+    }
     tasks: list[GraphTask] = []
     for given in kinds:
         if isinstance(given, str) and given not in TASKS:
@@ -45,7 +57,7 @@ def make_tasks(
         if isinstance(kind, GraphTask):
             tasks.append(kind)
         else:
-            tasks.append(LinkPrediction(store, pair) if kind is LinkPrediction else kind(store))  # type: ignore[call-arg]
+            tasks.append(kind(store, **options.get(kind, {})))  # type: ignore[call-arg]
     names = [task.name for task in tasks]
     if not names or len(set(names)) < len(names):
         raise InputError(f"tasks: {','.join(names) or 'none'}: name one or more, each once")

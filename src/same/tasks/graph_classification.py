@@ -12,13 +12,18 @@ from same.tasks.task import Array, Examples, GraphTask, share
 
 
 class GraphClassification(GraphTask):
-    """Tell the class of a graph. Support and target are different graphs, 60/40 at random."""
+    """Tell the class of a graph. Support and target are different graphs, 60/40 at random.
+
+    Args:
+        store: the set, whose graphs have classes.
+        linear: whether the head is to see what a linear probe sees.
+    """
 
     name = "gc"
     kind = "classes"
 
-    def __init__(self, store: GraphStore) -> None:
-        self.classes = len(store.graph_classes or ())
+    def __init__(self, store: GraphStore, *, linear: bool = False) -> None:
+        self.classes, self.linear = len(store.graph_classes or ()), linear
 
     @classmethod
     def missing(cls, store: GraphStore) -> str | None:
@@ -27,7 +32,7 @@ class GraphClassification(GraphTask):
 
     def head(self, width: int) -> nn.Module:
         """See `GraphHead`."""
-        return GraphHead(width, self.classes)
+        return GraphHead(width, self.classes, linear=self.linear)
 
     def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
         """60 % of the graphs, at random, and the others."""

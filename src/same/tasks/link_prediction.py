@@ -21,13 +21,14 @@ class LinkPrediction(GraphTask):
     Args:
         store: the set, whose edges are all that is needed.
         pair: what the head sees of two nodes, `symmetric` or the paper's `concat`.
+        linear: whether the head is to see what a linear probe sees.
     """
 
     name = "lp"
     kind = "links"
 
-    def __init__(self, store: GraphStore, pair: Pair = "symmetric") -> None:
-        self.pair = pair
+    def __init__(self, store: GraphStore, pair: Pair = "symmetric", *, linear: bool = False) -> None:
+        self.pair, self.linear = pair, linear
 
     @classmethod
     def missing(cls, store: GraphStore) -> str | None:
@@ -36,7 +37,7 @@ class LinkPrediction(GraphTask):
 
     def head(self, width: int) -> nn.Module:
         """See `PairHead`."""
-        return PairHead(width, self.pair)
+        return PairHead(width, self.pair, linear=self.linear)
 
     def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
         """In each graph, 80 % of the edges and of as many random non-edges; and the others, whose edges are removed."""

@@ -29,12 +29,17 @@ class _Regression(GraphTask):
 
 
 class GraphRegression(_Regression):
-    """Tell numbers that belong to a graph. Support and target are different graphs, 60/40 at random."""
+    """Tell numbers that belong to a graph. Support and target are different graphs, 60/40 at random.
+
+    Args:
+        store: the set, whose graphs have targets.
+        linear: whether the head is to see what a linear probe sees.
+    """
 
     name = "graph_regression"
 
-    def __init__(self, store: GraphStore) -> None:
-        self.targets = _targets(store.graph_y)
+    def __init__(self, store: GraphStore, *, linear: bool = False) -> None:
+        self.targets, self.linear = _targets(store.graph_y), linear
 
     @classmethod
     def missing(cls, store: GraphStore) -> str | None:
@@ -47,7 +52,7 @@ class GraphRegression(_Regression):
 
     def head(self, width: int) -> nn.Module:
         """See `GraphHead`."""
-        return GraphHead(width, self.targets)
+        return GraphHead(width, self.targets, linear=self.linear)
 
     def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
         """60 % of the graphs, at random, and the others."""

@@ -31,6 +31,13 @@ def test_the_key_is_the_configuration():
     assert len(Config().key) == 12
 
 
+def test_keys_outlive_keys_that_came_later():
+    """The names of runs that people have: as they were before `episodes_per_step` and `linear_heads`."""
+    assert Config().key == "a85c274090c4"
+    assert Config(dataset="ENZYMES", method="isame", width=64).key == "8591702df3c8"
+    assert len({Config().key, Config(episodes_per_step=2).key, Config(linear_heads=True).key}) == 3
+
+
 def test_files(tmp_path):
     (tmp_path / "a.toml").write_text('method = "isame"\n[weights]\ngc = 2.0\n')
     (tmp_path / "a.json").write_text('{"method": "isame", "weights": {"gc": 2.0}}')

@@ -74,12 +74,6 @@ def _after_one_step(config, number, monkeypatch):
     return setting.model.state_dict()
 
 
-def test_the_keys_of_runs_with_one_episode_a_step_stay_what_they_were():
-    assert Config().key == Config(episodes_per_step=1).key != Config(episodes_per_step=2).key
-    values = Config().model_dump(mode="json")
-    assert "episodes_per_step" in values
-
-
 def test_epochs_and_validations_count_episodes(tmp_path):
     """Two episodes a step: half the steps, the same epochs."""
     for k, steps in ((1, 24), (2, 12), (5, 5), (100, 1)):

@@ -19,11 +19,11 @@ TASKS = ("gc", "nc", "lp")
 SIZES = [9, 4, 12, 7, 2, 10, 6, 8, 5, 11, 3, 7]
 
 
-def make(tasks=TASKS, seed=0, width=6, pair="symmetric", unit_norm=True, kind="gcn"):
+def make(tasks=TASKS, seed=0, width=6, pair="symmetric", unit_norm=True, kind="gcn", linear_heads=False):
     """A small store, its tasks and a model in double precision."""
     store = random_store(seed, SIZES, density=0.35)
     torch.manual_seed(seed)
-    tasks = make_tasks(tasks, store, pair=pair)
+    tasks = make_tasks(tasks, store, pair=pair, linear_heads=linear_heads)
     encoder = Encoder(store.num_features, width=width, unit_norm=unit_norm, kind=kind)
     model = Model(encoder, {task.name: task.head(width) for task in tasks}).double()
     with torch.no_grad():
@@ -268,6 +268,8 @@ def test_outer_losses_reads_any_iterable():
     [
         {},
         {"pair": "concat"},
+        {"linear_heads": True},
+        {"linear_heads": True, "pair": "concat", "inner_steps": 2},
         {"unit_norm": False},
         {"residual": False},
         {"residual": False, "unit_norm": False},

@@ -30,6 +30,20 @@ def test_symmetric_pairs_do_not_depend_on_direction(pair):
     assert torch.allclose(there, back) == (pair == "symmetric")
 
 
+@pytest.mark.parametrize("pair", ["concat", "symmetric"])
+def test_a_linear_head_is_a_linear_layer_on_what_a_linear_probe_sees(pair):
+    store = random_store(0, [6, 9, 4, 7], density=0.5)
+    hidden = make_tasks(["gc", "nc", "lp"], store, pair=pair)
+    for task, other in zip(make_tasks(["gc", "nc", "lp"], store, pair=pair, linear_heads=True), hidden, strict=True):
+        examples = task.examples(store.cut(np.arange(4)), np.random.default_rng(0))
+        h = torch.randn(examples.inputs.num_nodes, 5)
+        head = task.head(5)
+        told = head(h, examples)
+        torch.testing.assert_close(told, head.out(task.features(h, examples)).view_as(told))
+        layers = [len(list(each.parameters())) // 2 for each in (head, other.head(5))]
+        assert layers == ([1, 1] if task.name == "nc" else [1, 2])
+
+
 def test_what_a_set_does_not_offer_is_refused():
     bare = GraphStore.build("bare", x=np.zeros((3, 1)), sizes=[1, 2], edge_index=np.empty((2, 0)), graph_y=[0, 0])
     for name, reason in [("gc", "at least two classes"), ("nc", "at least two classes"), ("lp", "edges")]:

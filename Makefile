@@ -43,7 +43,7 @@ reproduction: $(VENV)/installed
 	$(BIN)/same study --out reproduction/paper --budget short --tuned configs
 	$(BIN)/same study --out reproduction/beyond --budget short --pair symmetric --questions Q4 --methods classical,esame \
 		--tasks gc,nc,lp,gc+nc+lp --set encoder=sage --set walk=16 --set inner_lr=0.445 \
-		--set max_epochs=200
+		--set linear_heads=true --set stop_on=score --set max_epochs=200 --set patience=100
 	$(BIN)/same study --out reproduction/symmetric --budget short --pair symmetric --tuned configs --questions Q2 \
 		--methods classical,isame,esame --tasks lp,gc+lp,nc+lp,gc+nc+lp
 

@@ -23,7 +23,16 @@ FIRST_TASKS = ("gc", "nc", "lp")
 
 PRESETS: dict[str, dict[str, Any]] = {
     # By linear probes on validation graphs; see docs/reproduction.md.
-    "sage-walk": {"encoder": "sage", "walk": 16, "inner_lr": 0.445},
+    "sage-walk": {
+        "method": "classical",
+        "encoder": "sage",
+        "walk": 16,
+        "linear_heads": True,
+        "inner_lr": 0.445,
+        "max_epochs": 200,
+        "patience": 100,
+        "stop_on": "score",
+    },
 }
 """Settings that go well together: `same train --config sage-walk`, `same.SAME(**same.PRESETS["sage-walk"])`."""
 

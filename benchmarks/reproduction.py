@@ -197,7 +197,7 @@ def rerun(asked: argparse.Namespace) -> None:
         sys.exit(f"the study {asked.study} has not done this run yet")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / config.key
-        execute(Job(config, folder, asked.data), lambda *news: None, lambda: False)
+        execute(Job(config, folder, asked.data, choose_c=study.plan.choose_c), lambda *news: None, lambda: False)
         again = read_json(folder / EVALUATION)
     equal = True
     for protocol in ("paper", "released"):

@@ -36,6 +36,9 @@ app.add_typer(data_app, name="data")
 DataOption = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="Where local sets lie; SAME_DATA by default.")
 ]
+ChooseCOption = Annotated[
+    bool, typer.Option("--choose-c", help="Choose the C of linear probes on the validation graphs, in the place of 1.")
+]
 EngineOption = Annotated[str, typer.Option(help="local: processes on this machine; ray: a cluster.")]
 WorkersOption = Annotated[int | None, typer.Option(min=1, help="Runs at once; one a core by default.")]
 AddressOption = Annotated[
@@ -145,6 +148,7 @@ def study(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any key of the configuration, for all runs.")
     ] = None,
     pair: Annotated[str, typer.Option(help="Pair features: concat, the paper's, or symmetric.")] = "concat",
+    choose_c: ChooseCOption = False,
     tuned: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Configurations that `same tune` found; --set wins over them.")
     ] = None,
@@ -177,6 +181,7 @@ def study(
         budget=budget,
         settings=tuple(sorted({"pair": pair, **dict(map(parse_setting, settings or []))}.items())),
         tuned=() if tuned is None else _read_tuned(tuned),
+        choose_c=choose_c,
     )
     plan.runs()  # A mistake in the settings is said before anything is written.
     if tuned:
@@ -544,7 +549,7 @@ def evaluate(
     probes: Annotated[str, typer.Option(help="Any of linear, network, own.")] = "linear,network,own",
     tasks: Annotated[str | None, typer.Option("--tasks", "-t", help="All that the set offers by default.")] = None,
     solver: Annotated[str, typer.Option(help="Of the SVM: newton (ours, exact) or sklearn.")] = "newton",
-    choose_c: Annotated[bool, typer.Option("--choose-c", help="Choose the SVM's C on the validation graphs.")] = False,
+    choose_c: ChooseCOption = False,
     floors: Annotated[bool, typer.Option(help="Also majority, raw features and the untrained encoder.")] = True,
     most_graphs: Annotated[
         int | None, typer.Option(min=10, help="Of a large set: graphs of each part to probe; all by default.")

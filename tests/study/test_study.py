@@ -13,6 +13,7 @@ import pytest
 
 from same.config import Config
 from same.errors import InputError
+from same.probes.evaluate import as_dict, evaluate_run
 from same.study.engine import Job, local
 from same.study.plan import Plan
 from same.study.report import write_report
@@ -167,6 +168,34 @@ def test_settings_win_over_the_budget_and_runs_keep_apart():
     assert {c.width for c in Plan(budget="small", settings=(("width", 8),)).runs()} == {8}
     with pytest.raises(InputError, match="--set: method tells the runs of a study apart"):
         Plan(settings=(("method", "esame"),))
+
+
+def test_linear_probes_of_a_study_choose_their_c_if_it_is_asked_for(tmp_path):
+    command = (
+        "study",
+        "--out",
+        tmp_path / "s",
+        "--datasets",
+        "planted",
+        "--questions",
+        "floors",
+        "--splits",
+        "0",
+        *TINY,
+    )
+    code, _, err = same(*command, "--choose-c")
+    assert code == 0, err
+    (folder,) = (tmp_path / "s" / "runs").iterdir()
+    kept = [row for row in json.loads((folder / "evaluation.json").read_text())["paper"] if row["probe"] == "linear"]
+    chosen, plain = (
+        [as_dict(row) for row in evaluate_run(folder, probes=("linear",), choose_c=c) if row.probe == "linear"]
+        for c in (True, False)
+    )
+    assert kept == chosen != plain
+    assert "C of linear probes chosen on validation graphs" in (tmp_path / "s" / "report.md").read_text()
+    code, _, err = same(*command)
+    assert code == 2
+    assert "choose_c True" in err
 
 
 def test_mistakes_are_said_before_anything_is_written(finished, tmp_path):

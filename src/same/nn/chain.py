@@ -232,6 +232,11 @@ def rows(index: Tensor, count: int) -> Fixed:
     return Fixed(lambda x: x.index_select(0, index), back)
 
 
+def scaled(factor: float) -> Fixed:
+    """A multiple of what comes in."""
+    return Fixed(lambda x: x * factor, lambda g: g * factor)
+
+
 def means(batch: GraphBatch) -> Fixed:
     """The mean over the nodes of each graph."""
     sizes = batch.node_ptr.diff()[:, None]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from same.nn.chain import ConcatenatedPairs, Linear, Op, SymmetricPairs, means, rows
+from same.nn.chain import ConcatenatedPairs, Linear, Op, SymmetricPairs, means, rows, scaled
 from same.nn.pairs import Pair, pair_scores
 
 if TYPE_CHECKING:
@@ -59,23 +59,26 @@ class PairHead(nn.Module):
         width: of the embeddings.
         pair: `concat`, the paper's [u, v], which a linear layer scores as f(u) + g(v); or `symmetric`,
             [|u − v|, u ⊙ v].
-        linear: whether to leave out the first layer.
+        linear: whether to leave out the first layer. What pairs of rows of length 1 show is small, u ⊙ v about 1 in
+            `width`, and a layer would take long to grow to it: rows are scaled to the length √width instead.
     """
 
     def __init__(self, width: int, pair: Pair = "symmetric", *, linear: bool = False) -> None:
         super().__init__()
         self.node = None if linear else nn.Linear(width, width)
-        self.out, self.pair = nn.Linear(2 * width, 1), pair
+        self.out, self.pair, self.scale = nn.Linear(2 * width, 1), pair, width**0.5
 
     def forward(self, h: Tensor, examples: "Examples") -> Tensor:
         """[examples] for the pairs `examples.index` [2, examples]."""
-        return pair_scores(_hidden(self.node, h), self.out.weight[0], examples.index, self.pair) + self.out.bias
+        h = h * self.scale if self.node is None else _hidden(self.node, h)
+        return pair_scores(h, self.out.weight[0], examples.index, self.pair) + self.out.bias
 
     def ops(self, name: str, examples: "Examples") -> list[Op]:
         """What `forward` consists of, for `same.nn.chain`."""
         assert examples.index is not None
         kind = SymmetricPairs if self.pair == "symmetric" else ConcatenatedPairs
-        return [*_hidden_ops(self.node, name), kind(f"{name}.out", examples.index, examples.inputs.num_nodes)]
+        first = [scaled(self.scale)] if self.node is None else _hidden_ops(self.node, name)
+        return [*first, kind(f"{name}.out", examples.index, examples.inputs.num_nodes)]
 
 
 def _hidden(layer: nn.Linear | None, h: Tensor) -> Tensor:

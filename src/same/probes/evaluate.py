@@ -32,7 +32,7 @@ Array = np.ndarray
 Solver = Literal["newton", "sklearn"]
 
 PROBES = ("linear", "network", "own")
-GRID = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+GRID = tuple(10.0**k for k in range(-5, 3))
 
 
 @dataclass(frozen=True)

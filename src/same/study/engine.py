@@ -29,6 +29,7 @@ class Job:
         data: where local sets lie.
         after: the key of the run it waits for.
         evaluate: whether to evaluate it on its test graphs, too.
+        choose_c: whether linear probes choose their C on validation graphs then.
         give_up: asked with the history after every validation whether to leave it unfinished; goes to other processes.
     """
 
@@ -37,6 +38,7 @@ class Job:
     data: Path | None = None
     after: str | None = None
     evaluate: bool = True
+    choose_c: bool = False
     give_up: Callable[[Sequence[dict[str, Any]]], bool] | None = None
 
 
@@ -68,7 +70,7 @@ def execute(
         return
     saved()
     if job.evaluate:
-        evaluate_once(job.folder, job.data)
+        evaluate_once(job.folder, job.data, choose_c=job.choose_c)
 
 
 def take(waiting: list[Job], ended: set[str], planned: set[str]) -> Job | None:

@@ -76,6 +76,7 @@ class Plan:
     Attributes:
         settings: of every run, beside what tells the runs apart.
         tuned: of the runs of a set, method and tasks, by the name of the tuned configuration; `settings` win.
+        choose_c: whether linear probes choose the SVM's C on validation graphs, or have C = 1.
         defaults: what holds where nothing else is said: a study keeps to those it began with.
     """
 
@@ -87,6 +88,7 @@ class Plan:
     budget: str = "paper"
     settings: tuple[tuple[str, Any], ...] = (("pair", "concat"),)
     tuned: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
+    choose_c: bool = False
     defaults: tuple[tuple[str, Any], ...] = field(default_factory=lambda: _defaults())
 
     def __post_init__(self) -> None:

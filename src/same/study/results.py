@@ -17,8 +17,8 @@ log = logging.getLogger("same")
 PLAN, RUNS, ERRORS, EVALUATION = "study.json", "runs", "errors", "evaluation.json"
 
 
-def evaluate_once(folder: Path, data: Path | None) -> None:
-    """Evaluates a finished run, under both protocols, unless it has been done."""
+def evaluate_once(folder: Path, data: Path | None, *, choose_c: bool = False) -> None:
+    """Evaluates a finished run, under both protocols, unless it has been done; `choose_c`: see `Probing.of`."""
     from same.probes.evaluate import as_dict, evaluate_run
 
     try:
@@ -32,7 +32,7 @@ def evaluate_once(folder: Path, data: Path | None) -> None:
     config = make_config(read_config(folder / "config.json"), str(folder / "config.json"))
     found: dict[str, Any] = {}
     for protocol, measured in (("paper", None), ("released", ("lp",))):
-        how: dict[str, Any] = {"data": data, "protocol": protocol}
+        how: dict[str, Any] = {"data": data, "protocol": protocol, "choose_c": choose_c}
         floors = config.method == "untrained"
         rows = evaluate_run(folder, probes=("linear", "own"), floors=floors, tasks=measured, **how)
         if tasks := [task for task in network_tasks(config) if task in (measured or TASKS)]:

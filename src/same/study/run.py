@@ -51,7 +51,10 @@ def run_study(
         clean(folder)
         pending = todo(plan, folder)
         configs = {config.key: config for config in pending}
-        jobs = [Job(config, folder / RUNS / config.key, data, first_of(config)) for config in pending]
+        jobs = [
+            Job(config, folder / RUNS / config.key, data, first_of(config), choose_c=plan.choose_c)
+            for config in pending
+        ]
         total = len(plan.runs())
         with Overview(str(folder), total, total - len(pending), quiet) as overview:
             for what, key, more in engine(jobs, workers):
@@ -78,8 +81,8 @@ def same_settings(plan: Plan, folder: Path) -> Plan | None:
     except DamagedError as error:  # Runs are told by their configurations: nothing is lost, whatever the plan was.
         log.warning("%s", error)
         return None
-    if (there.budget, there.settings) != (plan.budget, plan.settings):
-        found, asked = (f"budget {p.budget}, {dict(p.settings)}" for p in (there, plan))
+    if (there.budget, there.choose_c, there.settings) != (plan.budget, plan.choose_c, plan.settings):
+        found, asked = (f"budget {p.budget}, choose_c {p.choose_c}, {dict(p.settings)}" for p in (there, plan))
         raise InputError(f"{folder}: holds a study with other settings ({found}, not {asked}); choose another folder")
     if replace(there, tuned=plan.tuned).runs() != there.runs():
         raise InputError(f"{folder}: holds a study with other tuned configurations; choose another folder")

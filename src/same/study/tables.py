@@ -137,6 +137,7 @@ def caption(study: Study, protocol: str = "paper") -> str:
     planned, done = len(study.plan.splits), len({run.config.split for run in study.runs.values()})
     splits = f"{planned} split{'s' if planned > 1 else ''}" if done == planned else f"{done} of {planned} splits so far"
     rest = "".join(f", {name} {value}" for name, value in settings.items() if name not in names)
+    rest += ", C of linear probes chosen on validation graphs" if study.plan.choose_c else ""
     rest += ", tuned configurations where there are any" if study.plan.tuned else ""
     inputs = ", ".join([str(settings["scaling"]), *(f"{s} {settings[s]}" for s in ("degree", "walk") if settings[s])])
     few = " A cell of fewer splits has their number in brackets." if len(study.runs) < len(study.plan.runs()) else ""

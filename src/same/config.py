@@ -28,7 +28,6 @@ PRESETS: dict[str, dict[str, Any]] = {
         "encoder": "sage",
         "walk": 16,
         "linear_heads": True,
-        "inner_lr": 0.445,
         "max_epochs": 200,
         "patience": 100,
         "stop_on": "score",

@@ -1,12 +1,15 @@
+import io
 import zipfile
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from helpers import TOY, write_tu, zip_tu
 from same.check import check
 from same.errors import InputError
-from same.graphs.tu import read_tu
+from same.graphs.tu import _decimals, read_tu
 
 
 def test_the_toy_set(tmp_path):
@@ -179,3 +182,63 @@ def test_archives_cannot_blow_up(tmp_path):
         archive.writestr("TOY//TOY_edge_labels.txt", b"0\n" * 2**22)
     with pytest.raises(InputError, match="unpacks to 8388608 bytes; refused"):
         read_tu(path)
+
+
+NUMBER = st.one_of(
+    st.integers(-(10**20), 10**20).map(str),
+    st.floats(-1e6, 1e6).map("{:.6f}".format),
+    st.decimals(-1000, 1000).map(str),
+    st.text("019-. ", max_size=5),
+)
+TABLE = st.integers(1, 3).flatmap(lambda columns: st.lists(st.lists(NUMBER, min_size=columns, max_size=columns)))
+
+
+@settings(max_examples=500)
+@given(
+    TABLE,
+    st.sampled_from([",", ", ", " ,", ",,"]),
+    st.sampled_from(["\n", "\r\n", "\r", "\n\n", " \n"]),
+)
+def test_decimals_are_what_numpy_reads(table, comma, end):
+    text = end.join(comma.join(row) for row in table).encode()
+    found = _decimals(text)
+    if found is not None:
+        read = np.loadtxt(io.BytesIO(text), found.dtype, delimiter=",", comments=None, ndmin=2)
+        np.testing.assert_array_equal(found, read)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1, 2\n3, 4\n", [[1, 2], [3, 4]]),
+        ("1\r\n-2\r\n", [[1], [-2]]),
+        ("  0.100000, -0.30\n1.0, -.5\n", [[0.1, -0.3], [1.0, -0.5]]),
+        ("0.1234567890123\n9007199254740.991", [[0.1234567890123], [9007199254740.991]]),
+    ],
+)
+def test_plain_decimals_need_no_slower_reader(text, values):
+    found = _decimals(text.encode())
+    assert found.tolist() == values
+    assert found.dtype.kind == np.array(values).dtype.kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1e3",
+        "nan",
+        "1, 2\n3",
+        "1,\n2,",
+        "1 2",
+        "1.2.3,4",
+        "1.5 ,2.5",
+        "1, 2.5",
+        "1\n\n2",
+        "-",
+        "9007199254740993",
+        "1_0",
+    ],
+)
+def test_what_is_not_plain_decimals_is_left_to_numpy(text):
+    assert _decimals(text.encode()) is None

@@ -2,6 +2,7 @@
 
 import io
 import lzma
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -211,14 +212,17 @@ class _Table:
     def _parse(self) -> Array:
         if not self.text.strip():
             raise InputError(f"{self.file}: is empty")
-        try:
-            return self._load(np.int64)
-        except (ValueError, OverflowError):
-            pass
-        try:
-            values = self._load(np.float64)
-        except ValueError:
-            self._explain()
+        values = _decimals(self.text)
+        if values is None:
+            try:
+                values = self._load(np.int64)
+            except (ValueError, OverflowError):
+                try:
+                    values = self._load(np.float64)
+                except ValueError:
+                    self._explain()
+        if values.dtype.kind == "i":
+            return values
         whole = np.isfinite(values) & (values == np.trunc(values)) & (np.abs(values) < 2**62)
         return values.astype(np.int64) if whole.all() else values
 
@@ -239,6 +243,43 @@ class _Table:
             if len(fields) != width:
                 self.fail(row, f"{len(fields)} fields, the lines before have {width}")
         raise InputError(f"{self.file}: cannot be read as lines of numbers with commas between them")
+
+
+def _decimals(text: bytes) -> Array | None:
+    """The numbers that `np.loadtxt` reads, in a third of its time; None where a field is not plain digits and a point.
+
+    A number is read as if it had no point and divided by a power of ten. Both are exact below 2⁵³ and 10²², so that the
+    quotient is the float nearest to what is written.
+    """
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n")
+    text = text.strip(b"\n") + b"\n"
+    if b"- " in text or text.translate(None, b"0123456789-., \n"):
+        return None
+    chars = np.frombuffer(text, np.uint8)
+    digit = chars >= ord("0")
+    ends = np.flatnonzero((chars == ord(",")) | (chars == ord("\n")))
+    points = np.flatnonzero(chars == ord("."))
+    last = chars[ends] == ord("\n")
+    columns = int(last.argmax()) + 1
+    if len(last) % columns or (last.reshape(-1, columns) != (np.arange(columns) == columns - 1)).any():
+        return None
+    if len(points) not in (0, len(ends)) or not digit[ends - 1].all() or not digit[points + 1].all():
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            values = np.fromstring(text.translate(None, b".").replace(b"\n", b",")[:-1], np.int64, sep=",")
+    except (ValueError, DeprecationWarning):
+        return None
+    if len(values) != len(ends) or values.min() <= -(2**53) or values.max() >= 2**53:
+        return None
+    if len(points):
+        places = ends - points - 1
+        if places.min() < 0 or places.max() > 22 or (points[1:] < ends[:-1]).any():
+            return None
+        values = values / (10.0 ** np.arange(23))[places]
+    return values.reshape(-1, columns)
 
 
 def _sizes(name: str, texts: _Texts, indicator: Array, listed: int | None) -> Array:

@@ -17,7 +17,7 @@ from same.episodes import EpisodeSampler, fixed, whole_episode
 from same.errors import InputError
 from same.methods import SAME
 from same.runs import make_method, prepare, run
-from same.training import CHECKPOINT, DivergedError, GivenUpTraining, InterruptedTraining, train
+from same.training import CHECKPOINT, DivergedError, GivenUpTraining, InterruptedTraining, is_over, train
 
 SMALL = Config(width=16, max_epochs=6, validate_every=2, batch_size=60, degree=3)
 
@@ -70,6 +70,16 @@ def test_it_stops_on_scores_where_asked():
     method = Descent(script=[1, 2, 3, 4, 5])
     state = train(Parabola(), method, Steps(), ["v"], Config(validate_every=1, patience=3, stop_on="score"))
     assert state.best_record["epoch"] == 0
+
+
+def test_it_does_not_stop_early_where_asked():
+    method, model = Descent(script=[1, 2, 3, 4, 5, 6, 7, 8, 9]), Parabola()
+    config = Config(validate_every=1, max_epochs=6, patience=3, stop_on="last", average=0)
+    state = train(model, method, Steps(), ["v"], config)
+    assert state.best_record["epoch"] == state.history[-1]["epoch"] == 6
+    assert model.w.item() == state.best["w"].item()
+    assert is_over(state.history, config)
+    assert not is_over(state.history[:-1], config)
 
 
 def test_it_is_given_up_after_a_validation_and_can_go_on(tmp_path):

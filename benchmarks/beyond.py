@@ -6,6 +6,7 @@ on. Test graphs are not looked at: probes are trained on the training graphs and
 
 import argparse
 import csv
+import re
 import sys
 from pathlib import Path
 
@@ -23,8 +24,8 @@ TASKS = ("gc", "nc", "lp")
 
 
 def variant(text: str) -> dict[str, object]:
-    """Settings from `method=isame,layers=4`; tasks are apart by plus signs."""
-    found = dict(parse_setting(part) for part in text.split(",")) if text else {}
+    """Settings from `method=isame,weights={"gc":0.1,"nc":1}`; tasks are apart by plus signs."""
+    found = dict(parse_setting(part) for part in re.split(r",(?![^{]*})", text)) if text else {}
     return {name: value.split("+") if name == "tasks" else value for name, value in found.items()}
 
 

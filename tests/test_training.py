@@ -17,7 +17,7 @@ from same.episodes import EpisodeSampler, fixed, whole_episode
 from same.errors import InputError
 from same.methods import SAME
 from same.runs import make_method, prepare, run
-from same.training import CHECKPOINT, DivergedError, GivenUpTraining, InterruptedTraining, is_over, train
+from same.training import CHECKPOINT, DivergedError, GivenUpTraining, InterruptedTraining, train
 
 SMALL = Config(width=16, max_epochs=6, validate_every=2, batch_size=60, degree=3)
 
@@ -72,14 +72,16 @@ def test_it_stops_on_scores_where_asked():
     assert state.best_record["epoch"] == 0
 
 
-def test_it_does_not_stop_early_where_asked():
-    method, model = Descent(script=[1, 2, 3, 4, 5, 6, 7, 8, 9]), Parabola()
-    config = Config(validate_every=1, max_epochs=6, patience=3, stop_on="last", average=0)
-    state = train(model, method, Steps(), ["v"], config)
-    assert state.best_record["epoch"] == state.history[-1]["epoch"] == 6
-    assert model.w.item() == state.best["w"].item()
-    assert is_over(state.history, config)
-    assert not is_over(state.history[:-1], config)
+@pytest.mark.parametrize("stop_on", ["loss", "score"])
+def test_what_it_stops_on_has_the_weights_of_the_losses(stop_on):
+    class Torn(Descent):
+        def evaluate(self, model, episode):
+            self.calls += 1
+            return {"a": (self.calls, -self.calls), "b": (-2 * self.calls, 2 * self.calls)}
+
+    for weights, best in (({}, 4), ({"b": 0.1}, 0)):
+        config = Config(validate_every=1, max_epochs=4, stop_on=stop_on, weights=weights)
+        assert train(Parabola(), Torn(), Steps(), ["v"], config).best_record["epoch"] == best
 
 
 def test_it_is_given_up_after_a_validation_and_can_go_on(tmp_path):

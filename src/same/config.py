@@ -106,9 +106,7 @@ class Config(BaseModel):
     validate_every: Positive = Field(5, description="epochs between validations")
     validation_episodes: Positive = Field(2, le=10_000, description="fixed episodes a validation uses")
     patience: Positive = Field(50, description="epochs without a better validation before stopping")
-    stop_on: Literal["loss", "score", "last"] = Field(
-        "loss", description="sum over tasks that early stopping watches; last: no stopping, and the last epoch is kept"
-    )
+    stop_on: Literal["loss", "score"] = Field("loss", description="weighted sum over tasks that early stopping watches")
 
     @field_validator("tasks", mode="before")
     @classmethod

@@ -287,12 +287,9 @@ def _validate(
             if not math.isfinite(value):
                 raise DivergedError(state.step, f"the validation {what} of {task}")
         tasks[task] = {"loss": loss, "score": score}
-    # The less, the better.
-    if config.stop_on == "last":
-        objective: float = -epoch
-    else:
-        sign = 1 if config.stop_on == "loss" else -1
-        objective = sign * sum(row[config.stop_on] for row in tasks.values())
+    # The less, the better, in either case.
+    sign = 1 if config.stop_on == "loss" else -1
+    objective = sign * sum(config.weights.get(task, 1.0) * row[config.stop_on] for task, row in tasks.items())
     record = {"step": state.step, "epoch": epoch, "objective": objective, "tasks": tasks}
     state.history.append(record)
     if state.best_record is None or objective < state.best_record["objective"]:

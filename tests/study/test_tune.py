@@ -424,6 +424,15 @@ def test_the_page_escapes_what_comes_from_outside(found, tmp_path):
     assert (tmp_path / "trials.csv").read_text().count("\n") == 9
 
 
+def test_weights_stay_with_the_tasks_they_were_found_for():
+    values = (("layers", 5), ("weights", {"gc": 0.1}))
+    plan = Plan(questions=("Q4",), datasets=("planted",), splits=(0,), tuned=(("planted-classical-gc+nc+lp", values),))
+    configs = {c.tasks: c for c in plan.runs() if c.method == "classical"}
+    assert configs["gc", "nc", "lp"].weights == {"gc": 0.1}
+    assert {c.layers for c in configs.values()} == {5}
+    assert all(c.weights == {} for tasks, c in configs.items() if len(tasks) < 3)
+
+
 def test_a_study_takes_tuned_configurations(found, tmp_path):
     write_best(found, tmp_path / "configs" / f"{config_name('planted', 'classical', ('nc',))}.toml")
     tuned = read_tuned(tmp_path / "configs")

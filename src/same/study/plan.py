@@ -137,7 +137,10 @@ class Plan:
 
     def config(self, kind: Kind, dataset: str, split: int) -> Config:
         """The configuration of one run."""
-        tuned = dict(dict(self.tuned).get(self.tuned_name(kind, dataset), ()))
+        name = self.tuned_name(kind, dataset)
+        tuned = dict(dict(self.tuned).get(name, ()))
+        if name != config_name(dataset, kind.method, kind.tasks):
+            tuned.pop("weights", None)  # They are about the tasks they were found for.
         budget = BUDGETS[self.budget]
         if kind in _BASELINES:
             budget = budget | BASELINE_BUDGETS.get(self.budget, {})

@@ -16,9 +16,10 @@ from same.errors import InputError
 from same.probes.evaluate import as_dict, evaluate_run
 from same.study.engine import Job, local
 from same.study.plan import Plan
-from same.study.report import write_report
+from same.study.report import _learning_curves, write_report
 from same.study.results import Study
 from same.study.run import expected_seconds, run_study, todo
+from same.training import read_history
 from test_cli import COMMAND, same
 
 TINY = ("--set", "width=8", "--set", "max_epochs=2", "--set", "batch_size=100", "--set", "validation_episodes=1")
@@ -45,6 +46,17 @@ def test_a_study_leaves_tables_in_every_form(finished):
     assert "not run" not in (finished / "tables" / "overview.csv").read_text()
     assert "## Table 1 (Q1)" in (finished / "report.md").read_text()
     assert (finished / "figures" / "curves-planted.svg").read_text().startswith("<svg")
+
+
+def test_curves_are_losses_whatever_training_stops_on(finished, monkeypatch):
+    def by_score(folder):
+        return [record | {"objective": -1e6} for record in read_history(folder)]
+
+    study = Study.open(finished)
+    drawn = _learning_curves(study)
+    monkeypatch.setattr("same.training.read_history", by_score)
+    assert _learning_curves(study) == drawn
+    assert drawn
 
 
 def test_a_second_call_does_nothing_again(finished):

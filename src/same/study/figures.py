@@ -31,7 +31,7 @@ def _ticks(low: float, high: float) -> list[float]:
     span = max(high - low, 1e-9)
     unit = 10 ** np.floor(np.log10(span / 4))
     step = next(unit * k for k in (1, 2, 5, 10) if span / (unit * k) <= 6)
-    return [float(t) for t in np.arange(np.ceil(low / step) * step, high + 1e-9, step)]
+    return [float(t) + 0.0 for t in np.arange(np.ceil(low / step) * step, high + 1e-9, step)]  # Not -0.
 
 
 def bars(title: str, groups: Sequence[tuple[str, Sequence[tuple[str, float, float]]]], unit: str = "%") -> str:

@@ -224,7 +224,7 @@ def _bar_figures(study: Study, tables: list[Table]) -> dict[str, str]:
 
 
 def _learning_curves(study: Study) -> dict[str, str]:
-    """The validation objective of the three-task runs of the first split that has any."""
+    """The validation losses of the three-task runs of the first split that has any."""
     from same.training import read_history
 
     figures = {}
@@ -238,7 +238,9 @@ def _learning_curves(study: Study) -> dict[str, str]:
                 if not records:
                     log.warning("no learning curve: %s has no history", study.folder / RUNS / c.key)
                     continue
-                series.append((LABELS.get(c.method, c.method), [(r["epoch"], r["objective"]) for r in records]))
+                # Not what it stops on, which may be scores, or have weights.
+                curve = [(r["epoch"], sum(row["loss"] for row in r["tasks"].values())) for r in records]
+                series.append((LABELS.get(c.method, c.method), curve))
         if series:
             title = f"Validation loss, summed over three tasks, {dataset}, split {study.plan.splits[0]}"
             figures[f"curves-{dataset}"] = lines(title, series, "epoch")

@@ -134,13 +134,41 @@ def test_claims_say_what_holds_and_for_whom():
     claims = {(c.protocol, c.subject): c for c in check_claims(make(scores, plan))}
     same = claims["paper", "SAME"]
     assert same.holds is False
-    assert same.found == "worst -3.0 (ENZYMES LP, iSAME on lp), best -1.0 (ENZYMES GC, eSAME on gc); better in 0 of 2"
+    assert same.found == (
+        "worst -3.0 (ENZYMES LP, iSAME on lp), best -1.0 (ENZYMES GC, eSAME on gc); better in 0 of 2; "
+        "below -2 in 1 of 2, more than chance in 0"
+    )
+    assert same.verdict == "does not hold, perhaps by chance"
     assert claims["paper", "untrained"].holds is True
     # A head never saw pairs like the released ones: there, linear classifiers are held against each other.
     assert claims["released", "SAME"].verdict == "holds"
     assert "best +1.0 (ENZYMES LP, iSAME on lp)" in claims["released", "SAME"].found
     empty = {c.verdict for c in check_claims(make({}, plan))}
     assert empty == {"not run"}
+
+
+@pytest.mark.parametrize(("spread", "splits", "sure"), [(0.1, 5, True), (0.1, 4, False), (6.0, 5, False)])
+def test_a_claim_fails_for_sure_where_splits_agree(spread, splits, sure):
+    plan = Plan(questions=("Q1",), datasets=("ENZYMES",), splits=tuple(range(splits)), tasks=(("gc",),))
+    scores = {
+        ("classical", ("gc",)): own("classical", ["gc"], *([50.0] for _ in range(splits))),
+        ("esame", ("gc",)): linear("esame", ["gc"], *([46.0 + spread * (k - 2)] for k in range(splits))),
+    }
+    claim = next(c for c in check_claims(make(scores, plan)) if (c.protocol, c.subject) == ("paper", "SAME"))
+    assert claim.holds is False
+    assert claim.sure is sure
+    assert claim.found.endswith(f"below -2 in 1 of 1, more than chance in {int(sure)}")
+
+
+def test_finetuning_wins_for_sure_where_splits_agree():
+    plan = Plan(questions=("Q2",), datasets=("ENZYMES",), splits=tuple(range(5)))
+    scores = {
+        ("finetuned", ("gc", "nc")): own("finetuned", ["gc", "nc"], *([50.0, 80.0] for _ in range(5))),
+        ("esame", ("gc", "nc")): linear("esame", ["gc", "nc"], *([46.0 + k / 10, 81.0] for k in range(5))),
+    }
+    claims = [c for c in check_claims(make(scores, plan)) if "fine-tuned" in c.text and c.subject == "SAME"]
+    assert {c.found for c in claims} == {"outperformed in 1 of 2 cells; ahead by more than chance in 1"}
+    assert {c.verdict for c in claims} == {"does not hold"}
 
 
 def test_all_240_published_numbers_are_there():

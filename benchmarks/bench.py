@@ -115,7 +115,7 @@ class Products(TorchDispatchMode):
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """See torch."""
-        if function.__name__.split(".")[0] in ("mm", "addmm"):
+        if function.__name__.split(".")[0] in ("mm", "addmm", "addmm_"):
             a, b = args[-2:]
             if a.layout == b.layout == torch.strided:
                 self.shapes.append((a.shape, b.shape))

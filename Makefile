@@ -42,7 +42,7 @@ bench: $(VENV)/installed-bench
 reproduction: $(VENV)/installed
 	$(BIN)/same study --out reproduction/paper --budget short --tuned configs
 	$(BIN)/same study --out reproduction/beyond --budget short --pair symmetric --choose-c --tuned configs/beyond --questions Q4 \
-		--methods classical --tasks gc,nc,lp,gc+nc+lp --set encoder=sage --set walk=16 \
+		--methods classical,esame --tasks gc,nc,lp,gc+nc+lp --set encoder=sage --set walk=16 \
 		--set linear_heads=true --set stop_on=score --set max_epochs=200 --set patience=100
 	$(BIN)/same study --out reproduction/symmetric --budget short --pair symmetric --tuned configs --questions Q2 \
 		--methods classical,isame,esame --tasks lp,gc+lp,nc+lp,gc+nc+lp

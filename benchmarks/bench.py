@@ -105,7 +105,7 @@ def ratio(what: str, times: Times, above: str, below: str, bar: str) -> Row:
 
 
 class Products(TorchDispatchMode):
-    """Notes the shapes of the dense matrix products that are computed."""
+    """Notes the shapes of the products of two dense matrices that are computed."""
 
     numbers = torch.randn(2**22)
 

@@ -108,6 +108,11 @@ class Config(BaseModel):
     patience: Positive = Field(50, description="epochs without a better validation before stopping")
     stop_on: Literal["loss", "score"] = Field("loss", description="weighted sum over tasks that early stopping watches")
 
+    @property
+    def weighable(self) -> tuple[str, ...]:
+        """The tasks whose losses training sees: fine-tuning begins with all three."""
+        return tuple(dict.fromkeys(self.tasks + FIRST_TASKS)) if self.method == "finetuned" else self.tasks
+
     @field_validator("tasks", mode="before")
     @classmethod
     def _split_tasks(cls, value: Any) -> Any:

@@ -110,9 +110,9 @@ def assemble(config: Config, store: GraphStore, own: Own = _NOTHING) -> tuple[li
     kinds = {task.name: task for task in own.tasks}
     wanted = [kinds.get(name, name) for name in config.tasks]
     tasks = make_tasks(wanted, store, pair=config.pair, linear_heads=config.linear_heads)
-    unknown = set(config.weights) - set(config.tasks)
+    unknown = set(config.weights) - set(config.weighable)
     if unknown:
-        raise InputError(f"weights: {', '.join(sorted(unknown))}: not among the tasks {', '.join(config.tasks)}")
+        raise InputError(f"weights: {', '.join(sorted(unknown))}: not among the tasks {', '.join(config.weighable)}")
     torch.manual_seed(int(stream(config.seed, "init", config.split).integers(2**63)))
     encoder: Any = make_encoder(config, store.num_features)
     if own.encoder is not None:

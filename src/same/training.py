@@ -289,7 +289,9 @@ def _validate(
         tasks[task] = {"loss": loss, "score": score}
     # The less, the better, in either case.
     sign = 1 if config.stop_on == "loss" else -1
-    objective = sign * sum(config.weights.get(task, 1.0) * row[config.stop_on] for task, row in tasks.items())
+    weighting = getattr(model, "weighting", None)
+    weights = weighting.weights if type(weighting) is Weighting else config.weights
+    objective = sign * sum(weights.get(task, 1.0) * row[config.stop_on] for task, row in tasks.items())
     record = {"step": state.step, "epoch": epoch, "objective": objective, "tasks": tasks}
     state.history.append(record)
     if state.best_record is None or objective < state.best_record["objective"]:

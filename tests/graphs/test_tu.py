@@ -205,6 +205,15 @@ def test_decimals_are_what_numpy_reads(table, comma, end):
     if found is not None:
         read = np.loadtxt(io.BytesIO(text), found.dtype, delimiter=",", comments=None, ndmin=2)
         np.testing.assert_array_equal(found, read)
+        assert (np.signbit(found) == np.signbit(read)).all()
+
+
+@given(st.lists(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), min_size=1))
+def test_tables_of_the_collection_need_no_slower_reader(table):
+    text = "\n".join(", ".join(map("{:.6f}".format, row)) for row in table)
+    found = _decimals(text.encode())
+    assert found is not None
+    assert found.tolist() == [[float(f"{number:.6f}") for number in row] for row in table]
 
 
 @pytest.mark.parametrize(

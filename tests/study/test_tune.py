@@ -20,11 +20,11 @@ import same.runs
 from same.cli import app
 from same.config import METHODS, Config
 from same.errors import InputError
-from same.graphs import load, split
+from same.graphs import load, planted, split
 from same.study import samplers, tune
 from same.study.engine import execute
-from same.study.plan import Plan
-from same.study.run import remember
+from same.study.plan import Plan, first_of
+from same.study.run import check_kinds, remember
 from same.study.samplers import SAMPLERS, ax_search, choose_sampler, random_search
 from same.study.search import Question, Trial, Tuning, read_question
 from same.study.space import DEFAULT, NOT_SEARCHED, Parameter, Space, make_space, read_space
@@ -431,6 +431,14 @@ def test_weights_stay_with_the_tasks_they_were_found_for():
     assert configs["gc", "nc", "lp"].weights == {"gc": 0.1}
     assert {c.layers for c in configs.values()} == {5}
     assert all(c.weights == {} for tasks, c in configs.items() if len(tasks) < 3)
+    # Fine-tuning starts from the run that has them; a weighting that finds its own has none.
+    keys = {config.key for config in plan.runs()}
+    finetuned = [c for c in plan.runs() if c.method == "finetuned"]
+    assert len(finetuned) == 3
+    assert all(first_of(c) in keys for c in finetuned)
+    check_kinds(plan, "planted", planted(30))
+    found = {c.weighting: c.weights for c in replace(plan, questions=("weighting",)).runs() if c.method == "classical"}
+    assert found == {"fixed": {"gc": 0.1}, "uncertainty": {}, "gradnorm": {}}
 
 
 def test_a_study_takes_tuned_configurations(found, tmp_path):

@@ -45,7 +45,7 @@ NAMES = tuple(_NAMES.split())
 """Some of the collection's sets; any other name is looked up there as well."""
 
 _TRIES = 3
-_READER = 1  # Counts up when the reader's result changes, so that what an older one cached is read anew.
+_READER = 2  # Counts up when the reader's result changes, so that what an older one cached is read anew.
 
 
 @dataclass(frozen=True)

@@ -139,8 +139,11 @@ class Plan:
         """The configuration of one run."""
         name = self.tuned_name(kind, dataset)
         tuned = dict(dict(self.tuned).get(name, ()))
-        if name != config_name(dataset, kind.method, kind.tasks):
-            tuned.pop("weights", None)  # They are about the tasks they were found for.
+        # Weights are about the tasks they were found for, which fine-tuning starts from, and not for who finds his own.
+        fits = kind.method == "finetuned" or name == config_name(dataset, kind.method, kind.tasks)
+        weighting = (tuned | dict(self.settings) | dict(kind.settings)).get("weighting", "fixed")
+        if not fits or weighting != "fixed":
+            tuned.pop("weights", None)
         budget = BUDGETS[self.budget]
         if kind in _BASELINES:
             budget = budget | BASELINE_BUDGETS.get(self.budget, {})

@@ -15,9 +15,10 @@ from markupsafe import Markup
 
 from same.errors import InputError
 from same.files import atomic
-from same.study.claims import check_claims
+from same.study.claims import CHANCE, check_claims
 from same.study.figures import bars, lines, scatter
 from same.study.plan import ALL, PAIRS, SAMES, TASKS
+from same.study.published import NAMES
 from same.study.results import RUNS, Study
 from same.study.run import describe
 from same.study.tables import LABELS, Cell, Table, caption, delta_values, make_tables
@@ -48,7 +49,17 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
         # A set may be called by its path. On its own a figure has no page whose colour it could take.
         file = re.sub(r"[^\w.-]+", "_", name) + ".svg"
         _write(folder / "figures" / file, svg.replace("<svg ", '<svg color="#222" ', 1))
-    lines_ = ["# Study", "", caption(study), "", "## Claims", "", "| question | claim | LP | for | verdict | found |"]
+    lines_ = [
+        "# Study",
+        "",
+        caption(study),
+        "",
+        "## Claims",
+        "",
+        CHANCE,
+        "",
+        "| question | claim | LP | for | verdict | found |",
+    ]
     lines_ += ["|---|---|---|---|---|---|"]
     lines_ += [f"| {c.question} | {c.text} | {c.protocol} | {c.subject} | {c.verdict} | {c.found} |" for c in claims]
     _write(folder / "report.md", "\n".join([*lines_, "", *(to_markdown(table) for table in tables)]))
@@ -60,6 +71,7 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
         done=len(study.runs),
         planned=len(study.plan.runs()),
         claims=claims,
+        chance=CHANCE.replace("*", ""),
         tables=tables,
         figures={name: Markup(svg) for name, svg in figures.items()},
         runs=[_run_row(study, run.config.key) for run in study.runs.values()],
@@ -204,8 +216,9 @@ def _bar_figures(study: Study, tables: list[Table]) -> dict[str, str]:
             for label, model, cells in by_key[key].rows:
                 c = cells[number]
                 source, _, target = label.partition("→")
-                group, bar = (f"→{target}", f"{source}→") if name == "figure1" else (label, model)
-                if c.values:
+                group = f"→{target}" if name == "figure1" else label
+                bar = f"{source}→" if name == "figure1" and source else model
+                if c.values and (bar == LABELS["untrained"] or model in NAMES.values()):
                     groups.setdefault(group, []).append((bar, c.mean, c.std))
             if groups:
                 figures[f"{name}-{dataset}"] = bars(f"{title}, {dataset}", list(groups.items()))

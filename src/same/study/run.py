@@ -107,7 +107,7 @@ def check_kinds(plan: Plan, dataset: str, store: GraphStore) -> None:
         config = plan.config(kind, dataset, plan.splits[0])
         if config.batch_size < 2 * len(kind.tasks):
             raise InputError(f"batch_size: {len(kind.tasks)} tasks need at least {2 * len(kind.tasks)} graphs a batch")
-        if unknown := set(config.weights) - set(kind.tasks):
+        if unknown := set(config.weights) - set(config.weighable):
             raise InputError(f"weights: {', '.join(unknown)}: not a task of every run of the study; leave it out")
 
 

@@ -12,6 +12,8 @@ from same.study.results import Study
 
 MEASURED = {"none": "", "linear": "linear probe", "network": "network probe", "own": "own heads"}
 LABELS = {**NAMES, "traditional": "Trad", "untrained": "untrained", "raw": "raw features", "majority": "majority"}
+FLOORS = {"majority": "none", "raw": "linear", "untrained": "linear"}
+"""What needs no training, and how it is measured; part of every table of scores."""
 
 
 def probe_of(method: str, protocol: str = "paper") -> str:
@@ -164,15 +166,26 @@ def cell(values: dict[int, float], base: dict[int, float] | None = None, paper: 
     return Cell(values, paper, against)
 
 
-def floor_rows(study: Study, task: str, protocol: str = "paper") -> list[tuple[str, str, list[Cell]]]:
-    """Majority, raw features and the untrained encoder on every set."""
+def floor_rows(
+    study: Study, task: str, label: str = "", *, protocol: str = "paper", untrained: str = "linear"
+) -> list[tuple[str, str, list[Cell]]]:
+    """Majority, raw features and the untrained encoder on every set.
+
+    Args:
+        study: has them.
+        task: what is measured.
+        label: of the rows, where it is not the task.
+        protocol: how link prediction is evaluated.
+        untrained: the probe of the untrained encoder: that of the table.
+    """
     rows = []
-    for floor, probe in (("majority", "none"), ("raw", "linear"), ("untrained", "linear")):
+    for floor, probe in (FLOORS | {"untrained": untrained}).items():
         cells = [
             cell(study.scores(dataset, "untrained", TASKS, task, probe, protocol=protocol, model=floor))
             for dataset in study.plan.datasets
         ]
-        rows.append((task.upper(), LABELS[floor], cells))
+        other = f", {MEASURED[probe]}" if probe not in ("none", untrained) else ""
+        rows.append((label or task.upper(), LABELS[floor] + other, cells))
     return rows
 
 
@@ -180,16 +193,15 @@ def _table_overview(study: Study) -> Table:
     """One encoder for three tasks: what the whole is about."""
     columns = [f"{dataset} {task.upper()}" for dataset in study.plan.datasets for task in TASKS]
     rows = []
-    floors = {"majority": "none", "raw": "linear", "untrained": "linear"}
-    for model, probe in [*floors.items(), ("classical", "own"), *((m, "linear") for m in ("classical", *SAMES))]:
-        method = "untrained" if model in floors else model
+    for model, probe in [*FLOORS.items(), ("classical", "own"), *((m, "linear") for m in ("classical", *SAMES))]:
+        method = "untrained" if model in FLOORS else model
         if not planned(study, method, TASKS):
             continue
         cells = []
         for dataset in study.plan.datasets:
             for task in TASKS:
                 values = study.scores(dataset, method, TASKS, task, probe, model=model)
-                cells.append(cell(values, baseline(study, dataset, task) if model not in floors else None))
+                cells.append(cell(values, baseline(study, dataset, task) if model not in FLOORS else None))
         rows.append((MEASURED[probe], LABELS[model], cells))
     title = "Overview: one encoder for three tasks"
     return Table("overview", title, columns, rows, caption(study), first="measured by")
@@ -231,6 +243,10 @@ def _table_q2(study: Study) -> Table:
                 values = study.scores(dataset, method, tasks, task, probe_of(method))
                 cells.append(cell(values, base, published("Q2", tasks, task, method, dataset)))
         rows.append(("+".join(tasks).upper(), LABELS[method], cells))
+    for floor, probe in FLOORS.items():
+        sources = [(dataset, task) for dataset in study.plan.datasets for task in TASKS]
+        cells = [cell(study.scores(dataset, "untrained", TASKS, task, probe, model=floor)) for dataset, task in sources]
+        rows.append(("none", LABELS[floor], cells))
     title = "Table 2 (Q2): single-task classical, fine-tuned, and a linear classifier on multi-task SAME embeddings"
     return Table("table2", title, columns, rows, caption(study))
 
@@ -250,6 +266,7 @@ def _table_q3(study: Study) -> Table:
                     base = study.scores(dataset, "classical", tasks, unseen, "network")
                 cells.append(cell(values, base, published("Q3", tasks, unseen, method, dataset)))
             rows.append((f"{','.join(tasks)}→{unseen}".upper(), LABELS[method], cells))
+        rows += floor_rows(study, unseen, f"{','.join(tasks)}→{unseen}".upper(), untrained="network")
     title = "Table 4 (Q3): a network on the embeddings of two-task models, for the task they were not trained on"
     return Table("table4", title, list(study.plan.datasets), rows, caption(study))
 
@@ -297,6 +314,7 @@ def _table_transfer(study: Study) -> Table:
                 cell(study.scores(dataset, "classical", (source,), task, "network")) for dataset in study.plan.datasets
             ]
             rows.append((f"{source}→{task}".upper(), "Cl", cells))
+        rows += floor_rows(study, task, f"→{task}".upper(), untrained="network")
     title = "Figure 1: a network on the embeddings of single-task classical models, for the same and for other tasks"
     return Table("figure1", title, list(study.plan.datasets), rows, caption(study))
 
@@ -312,6 +330,7 @@ def _table_variants(study: Study, key: str, title: str, variants: list[tuple[str
                 base = baseline(study, dataset, task)
                 cells.append(cell(study.scores(dataset, method, TASKS, task, probe_of(method), **settings), base))
             rows.append((task.upper(), label, cells))
+        rows += floor_rows(study, task)
     return Table(key, title, list(study.plan.datasets), rows, caption(study))
 
 
@@ -352,6 +371,6 @@ def _table_released(study: Study) -> Table:
                 question = "Q1" if tasks == ("lp",) else "Q2"
                 cells.append(cell(values, None, published(question, tasks, "lp", method, dataset)))
             rows.append(("+".join(tasks).upper(), LABELS[method], cells))
-    rows += floor_rows(study, "lp", "released")
+    rows += floor_rows(study, "lp", protocol="released")
     title = "Link prediction as the released code evaluates it, linear classifiers: it measures the order of nodes"
     return Table("released", title, list(study.plan.datasets), rows, caption(study, "released"))

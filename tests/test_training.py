@@ -18,6 +18,7 @@ from same.errors import InputError
 from same.methods import SAME
 from same.runs import make_method, prepare, run
 from same.training import CHECKPOINT, DivergedError, GivenUpTraining, InterruptedTraining, train
+from same.weighting import Weighting
 
 SMALL = Config(width=16, max_epochs=6, validate_every=2, batch_size=60, degree=3)
 
@@ -80,8 +81,12 @@ def test_what_it_stops_on_has_the_weights_of_the_losses(stop_on):
             return {"a": (self.calls, -self.calls), "b": (-2 * self.calls, 2 * self.calls)}
 
     for weights, best in (({}, 4), ({"b": 0.1}, 0)):
-        config = Config(validate_every=1, max_epochs=4, stop_on=stop_on, weights=weights)
-        assert train(Parabola(), Torn(), Steps(), ["v"], config).best_record["epoch"] == best
+        config = Config(validate_every=1, max_epochs=4, stop_on=stop_on)
+        weighted = config.model_copy(update={"weights": weights})
+        assert train(Parabola(), Torn(), Steps(), ["v"], weighted).best_record["epoch"] == best
+        model = Parabola()
+        model.weighting = Weighting(weights)  # One of one's own.
+        assert train(model, Torn(), Steps(), ["v"], config).best_record["epoch"] == best
 
 
 def test_it_is_given_up_after_a_validation_and_can_go_on(tmp_path):

@@ -122,6 +122,19 @@ def test_the_written_forms_are_exactly_these():
     assert r"GC+NC & eSAME & 2.5 $\pm$ 2.5 (-0.8 $\pm$ 0.8 $\uparrow$) \\" in to_latex(table)
 
 
+def test_every_table_of_scores_has_floors():
+    plan = Plan(datasets=("ENZYMES",), splits=(0,))
+    tables = make_tables(make({}, plan))
+    assert {"overview", "table1", "table2", "table4", "figure1", "appendix", "weighting"} < {t.key for t in tables}
+    for table in tables:
+        models = [model for _, model, _ in table.rows]
+        if table.key == "table3":  # Of gains.
+            assert "untrained" in models
+        else:
+            assert {"majority", "untrained"} < set(models), table.key
+            assert any(model.startswith("raw features") for model in models), table.key
+
+
 def test_claims_say_what_holds_and_for_whom():
     plan = Plan(questions=("Q1",), datasets=("ENZYMES",), splits=(0,), tasks=(("gc",), ("lp",)))
     scores = {

@@ -49,18 +49,8 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
         # A set may be called by its path. On its own a figure has no page whose colour it could take.
         file = re.sub(r"[^\w.-]+", "_", name) + ".svg"
         _write(folder / "figures" / file, svg.replace("<svg ", '<svg color="#222" ', 1))
-    lines_ = [
-        "# Study",
-        "",
-        caption(study),
-        "",
-        "## Claims",
-        "",
-        CHANCE,
-        "",
-        "| question | claim | LP | for | verdict | found |",
-    ]
-    lines_ += ["|---|---|---|---|---|---|"]
+    lines_ = ["# Study", "", caption(study), "", "## Claims", "", CHANCE, ""]
+    lines_ += ["| question | claim | LP | for | verdict | found |", "|---|---|---|---|---|---|"]
     lines_ += [f"| {c.question} | {c.text} | {c.protocol} | {c.subject} | {c.verdict} | {c.found} |" for c in claims]
     _write(folder / "report.md", "\n".join([*lines_, "", *(to_markdown(table) for table in tables)]))
 

@@ -115,7 +115,8 @@ def beyond(study: Study, method: str) -> str:
             parts = [Cell({k: ours[k] for k in shared}).text]
             for other in others:
                 test = compare([ours[k] for k in shared], [other[k] for k in shared])
-                sure = f"{'*' if test.beyond_noise() else ''} (p {test.t_test:.2f})" if len(shared) > 1 else ""
+                # Of fewer than five splits a test says nothing.
+                sure = f"{'*' if test.beyond_noise() else ''} (p {test.t_test:.3f})" if len(shared) >= 5 else ""
                 parts += [Cell({k: other[k] for k in shared}).text, f"{test.mean:+.1f}{sure}"]
             lines.append(f"| {dataset} | {task.upper()} | {' | '.join(parts)} | {len(shared)} |")
         if len(rows) == len(TASKS):

@@ -25,6 +25,7 @@ from same.files import read_json  # noqa: E402
 from same.probes.metrics import compare, delta_m  # noqa: E402
 from same.study.claims import check_claims  # noqa: E402
 from same.study.engine import Job, execute  # noqa: E402
+from same.study.figures import Dot, dots  # noqa: E402
 from same.study.plan import DATASETS, TASKS  # noqa: E402
 from same.study.published import NAMES  # noqa: E402
 from same.study.report import to_markdown  # noqa: E402
@@ -34,6 +35,7 @@ from same.study.tables import Cell, baseline, delta_values, make_tables, probe_o
 ROOT = Path(__file__).parents[1]
 RESULTS, ASSETS = ROOT / "reproduction", ROOT / "docs/assets/reproduction"
 PAGES = [ROOT / "docs/reproduction.md", ROOT / "README.md"]
+DEVIATIONS = "deviations.svg"
 
 # The released settings (three tasks 15,000 epochs, two 8,000) and what a step of the released code takes.
 RELEASED_EPOCHS, RELEASED_BATCH = {2: 8_000, 3: 15_000}, 16
@@ -83,6 +85,20 @@ def deviations(rows: list[dict[str, object]]) -> str:
         found = f"{off.mean():+.1f} | {off.max():+.1f} | {off.min():+.1f} | {last}"
         lines.append(f"| {question} | {what} | {len(members)} | {found} |")
     return "\n".join(lines)
+
+
+def deviation_figure(rows: list[dict[str, object]]) -> str:
+    """The same as a picture: a point for each number, link prediction by both protocols."""
+    groups, points = ["GC", "NC", "LP", "LP as released"], []
+    for row in rows:
+        task, value = str(row["measured"]).upper(), float(str(row["published"]))
+        what = f"{row['dataset']} {task}, {row['model']} on {row['trained_on']}, {row['question']}"
+        for group, ours in ((task, row["ours"]), (f"{task} as released", row["ours_released"])):
+            if group in groups and ours:
+                note = f"{what}: {float(str(ours)):.1f}, published {value:.1f}"
+                points.append(Dot(value, float(str(ours)) - value, groups.index(group), note))
+    svg = dots("Ours minus the published number, in points", points, groups, "published, %")
+    return svg.replace("<svg ", '<svg color="#222" ', 1)
 
 
 def claims(study: Study) -> str:
@@ -157,6 +173,8 @@ def blocks() -> dict[str, str]:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+    ASSETS.mkdir(parents=True, exist_ok=True)
+    (ASSETS / DEVIATIONS).write_text(deviation_figure(rows), encoding="utf-8")
     found = {"claims": claims(studies["paper"]), "deviations": deviations(rows), "cost": cost(studies)}
     for name, study in studies.items():
         for table in make_tables(study):
@@ -176,11 +194,10 @@ def report() -> None:
             sys.exit(f"no results for {match[1]!r}; there are {', '.join(sorted(found))}")
         return f"<!-- begin {match[1]} -->\n{found[match[1]]}\n<!-- end -->"
 
-    ASSETS.mkdir(parents=True, exist_ok=True)
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         page.write_text(re.sub(r"<!-- begin (.+?) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL), encoding="utf-8")
-        for name in re.findall(r"assets/reproduction/([\w.-]+\.svg)", text):
+        for name in set(re.findall(r"assets/reproduction/([\w.-]+\.svg)", text)) - {DEVIATIONS}:
             shutil.copy(RESULTS / "paper" / "figures" / name, ASSETS / name)
 
 

@@ -23,7 +23,7 @@ import numpy as np  # noqa: E402
 
 from same.files import read_json  # noqa: E402
 from same.probes.metrics import compare, delta_m  # noqa: E402
-from same.study.claims import check_claims  # noqa: E402
+from same.study.claims import CHANCE, check_claims  # noqa: E402
 from same.study.engine import Job, execute  # noqa: E402
 from same.study.figures import Dot, dots  # noqa: E402
 from same.study.plan import DATASETS, TASKS  # noqa: E402
@@ -103,7 +103,7 @@ def deviation_figure(rows: list[dict[str, object]]) -> str:
 
 def claims(study: Study) -> str:
     """The claims and their verdicts."""
-    lines = ["| question | claim | LP | for | verdict | found |", "|---|---|---|---|---|---|"]
+    lines = [CHANCE, "", "| question | claim | LP | for | verdict | found |", "|---|---|---|---|---|---|"]
     lines += [
         f"| {c.question} | {c.text} | {c.protocol} | {c.subject} | **{c.verdict}** | {c.found} |"
         for c in check_claims(study)
@@ -111,13 +111,25 @@ def claims(study: Study) -> str:
     return "\n".join(lines)
 
 
+def gains(study: Study, dataset: str, method: str) -> dict[int, float]:
+    """Δm of linear probes of a three-task encoder, by split."""
+    ours = [study.scores(dataset, method, TASKS, task, "linear") for task in TASKS]
+    bases = [baseline(study, dataset, task) for task in TASKS]
+    shared = set.intersection(*(set(values) for values in ours + bases))
+    return {k: delta_m([o[k] for o in ours], [b[k] for b in bases]) for k in sorted(shared)}
+
+
 def beyond(study: Study, method: str) -> str:
     """One three-task encoder beside single-task classical models and beside itself untrained."""
     lines = ["| set | task | three-task encoder | single-task Cl | gain | untrained | gain | splits |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
-    deltas = ["", "| set | Δm | splits |", "|---|---|---|"]
+    names = dict.fromkeys([method, "classical"])
+    deltas = [
+        "",
+        f"| set | {' | '.join(f'Δm, {name}' for name in names)} | splits |",
+        f"|---|{'---|' * len(names)}---|",
+    ]
     for dataset in study.plan.datasets:
-        rows = {}
         for task in TASKS:
             ours = study.scores(dataset, method, TASKS, task, "linear")
             others = (
@@ -127,7 +139,6 @@ def beyond(study: Study, method: str) -> str:
             shared = sorted(set(ours) & set(others[0]) & set(others[1]))
             if not shared:
                 continue
-            rows[task] = {k: (ours[k], others[0][k]) for k in shared}
             parts = [Cell({k: ours[k] for k in shared}).text]
             for other in others:
                 test = compare([ours[k] for k in shared], [other[k] for k in shared])
@@ -135,11 +146,12 @@ def beyond(study: Study, method: str) -> str:
                 sure = f"{'*' if test.beyond_noise() else ''} (p {test.t_test:.3f})" if len(shared) >= 5 else ""
                 parts += [Cell({k: other[k] for k in shared}).text, f"{test.mean:+.1f}{sure}"]
             lines.append(f"| {dataset} | {task.upper()} | {' | '.join(parts)} | {len(shared)} |")
-        if len(rows) == len(TASKS):
-            splits = sorted(set.intersection(*(set(found) for found in rows.values())))
-            found = [delta_m(*zip(*(rows[task][k] for task in TASKS), strict=True)) for k in splits]
-            spread = f" ± {np.std(found):.1f}" if len(splits) > 1 else ""
-            deltas.append(f"| {dataset} | {np.mean(found):+.1f}{spread} | {len(splits)} |")
+        if splits := gains(study, dataset, method):
+            parts = []
+            for name in names:
+                found = [value for k, value in gains(study, dataset, name).items() if k in splits]
+                parts.append(f"{np.mean(found):+.1f}" + (f" ± {np.std(found):.1f}" if len(found) > 1 else ""))
+            deltas.append(f"| {dataset} | {' | '.join(parts)} | {len(splits)} |")
     return "\n".join(lines + deltas)
 
 

@@ -124,11 +124,8 @@ def beyond(study: Study, method: str) -> str:
     lines = ["| set | task | three-task encoder | single-task Cl | gain | untrained | gain | splits |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     names = dict.fromkeys([method, "classical"])
-    deltas = [
-        "",
-        f"| set | {' | '.join(f'Δm, {name}' for name in names)} | splits |",
-        f"|---|{'---|' * len(names)}---|",
-    ]
+    head = ["set", *(f"Δm, {name}" for name in names), "splits"]
+    deltas = ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for dataset in study.plan.datasets:
         for task in TASKS:
             ours = study.scores(dataset, method, TASKS, task, "linear")

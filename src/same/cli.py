@@ -191,7 +191,9 @@ def study(
     crew = workers or os.cpu_count() or 1
     if dry_run:
         from same.show import plan_rows, print_plan
+        from same.study.run import settled
 
+        plan = settled(plan, out)
         if as_json:
             typer.echo(json.dumps(plan_rows(plan, out), indent=1))
         else:

@@ -12,7 +12,7 @@ from rich.text import Text
 from same.probes import Row
 from same.study import Plan, Study
 from same.study.results import PLAN
-from same.study.run import describe, expected_seconds, same_settings, todo
+from same.study.run import describe, expected_seconds, todo
 from same.study.search import Tuning
 from same.study.tuning_report import heading, savings
 
@@ -98,7 +98,6 @@ def _about(seconds: float) -> str:
 
 def plan_rows(plan: Plan, folder: Path) -> list[dict[str, Any]]:
     """The runs, and which are done, as plain values."""
-    same_settings(plan, folder)
     waiting = {config.key for config in todo(plan, folder)}
     return [{"run": c.key, "done": c.key not in waiting, "what": describe(c)} for c in plan.runs()]
 

@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from same.cli import app
 from same.config import Config
 from same.errors import InputError
 from same.probes.evaluate import as_dict, evaluate_run
@@ -157,6 +159,14 @@ def test_a_study_grows(tmp_path):
         assert code == 0, err
     assert out.splitlines()[-1] == "4 of 4 runs are done, none failed"
     assert "over 2 splits" in (tmp_path / "s" / "report.md").read_text()
+    # What was planned before and is not asked for now stays planned, and undone.
+    gone = next(p.parent for p in tmp_path.glob("s/runs/*/result.json"))
+    shutil.rmtree(gone)
+    split = next(c.split for c in Study.open(tmp_path / "s").plan.runs() if c.key == gone.name)
+    assert same("study", "--out", tmp_path / "s", *arguments, "--splits", 1 - split)[0] == 0
+    assert not gone.exists()
+    code, out, _ = same("study", "--out", tmp_path / "s", *arguments, "--splits", split)
+    assert out.splitlines()[-1] == "4 of 4 runs are done, none failed"
     # Damage that is said, and repaired.
     (broken,) = [p for p in tmp_path.glob("s/runs/*/result.json") if '"epochs": 2' in p.read_text()][:1]
     broken.write_text("{")
@@ -172,6 +182,14 @@ def test_a_study_grows(tmp_path):
         assert f"{damaged}: is damaged" in err
     # The page needs the sets for a picture only.
     assert same("report", tmp_path / "s", "--data", tmp_path)[0] == 0
+
+
+def test_a_set_that_is_too_large_for_a_study_is_refused_before_any_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("same.probes.large.LARGE_BYTES", 2**20)
+    found = CliRunner().invoke(app, ["study", "--out", str(tmp_path / "s"), *SMALL])
+    assert isinstance(found.exception, InputError)
+    assert str(found.exception).startswith("--datasets: planted is too large for a study")
+    assert not (tmp_path / "s").exists()
 
 
 def test_settings_win_over_the_budget_and_runs_keep_apart():

@@ -15,6 +15,7 @@ from same.config import Config
 from same.errors import DamagedError, InputError
 from same.files import clean, is_free, locked, write_json
 from same.graphs import GraphStore
+from same.probes.large import is_large
 from same.study.engine import Engine, Job, local
 from same.study.plan import Plan, first_of
 from same.study.results import ERRORS, PLAN, RUNS, Study, read_plan
@@ -32,7 +33,7 @@ def run_study(
     data: Path | None = None,
     quiet: bool = False,
 ) -> Study:
-    """Does what a plan asks for and a folder does not yet hold.
+    """Does what a plan asks for and a folder does not yet hold, and no more, whatever else was planned there before.
 
     Args:
         plan: what to do.
@@ -47,7 +48,8 @@ def run_study(
         The study, with what is done and what failed.
     """
     with locked(folder):
-        plan = remember(plan, folder)
+        remember(plan, folder)
+        plan = settled(plan, folder)
         clean(folder)
         pending = todo(plan, folder)
         configs = {config.key: config for config in pending}
@@ -89,6 +91,12 @@ def same_settings(plan: Plan, folder: Path) -> Plan | None:
     return there
 
 
+def settled(plan: Plan, folder: Path) -> Plan:
+    """The plan with the defaults that the study in a folder began with, if there is one."""
+    there = same_settings(plan, folder)
+    return plan if there is None else replace(plan, defaults=there.defaults)
+
+
 def remember(plan: Plan, folder: Path) -> Plan:
     """Writes the plan into the folder, together with what was planned there before; refuses another study's folder."""
     there = same_settings(plan, folder)
@@ -105,6 +113,9 @@ def check_kinds(plan: Plan, dataset: str, store: GraphStore) -> None:
     for kind in plan.kinds():
         make_tasks(kind.tasks, store)
         config = plan.config(kind, dataset, plan.splits[0])
+        if is_large(store, config.width):
+            why = "whose probes need all embeddings in memory; use `same train` and `same evaluate`, or --set width="
+            raise InputError(f"--datasets: {dataset} is too large for a study, {why}")
         if config.batch_size < 2 * len(kind.tasks):
             raise InputError(f"batch_size: {len(kind.tasks)} tasks need at least {2 * len(kind.tasks)} graphs a batch")
         if unknown := set(config.weights) - set(config.weighable):

@@ -120,9 +120,11 @@ def gains(study: Study, dataset: str, method: str) -> dict[int, float]:
 
 
 def beyond(study: Study, method: str) -> str:
-    """One three-task encoder beside single-task classical models and beside itself untrained."""
-    lines = ["| set | task | three-task encoder | single-task Cl | gain | untrained | gain | splits |"]
-    lines += ["|---|---|---|---|---|---|---|---|"]
+    """One three-task encoder beside single-task classical models, beside itself untrained and beside its inputs."""
+    lines = [
+        "| set | task | three-task encoder | single-task Cl | gain | untrained | gain | raw features | gain | splits |"
+    ]
+    lines += ["|---|---|---|---|---|---|---|---|---|---|"]
     names = dict.fromkeys([method, "classical"])
     head = ["set", *(f"Δm, {name}" for name in names), "splits"]
     deltas = ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
@@ -131,9 +133,12 @@ def beyond(study: Study, method: str) -> str:
             ours = study.scores(dataset, method, TASKS, task, "linear")
             others = (
                 baseline(study, dataset, task),
-                study.scores(dataset, "untrained", TASKS, task, "linear", model="untrained"),
+                *(
+                    study.scores(dataset, "untrained", TASKS, task, "linear", model=floor)
+                    for floor in ("untrained", "raw")
+                ),
             )
-            shared = sorted(set(ours) & set(others[0]) & set(others[1]))
+            shared = sorted(set(ours).intersection(*others))
             if not shared:
                 continue
             parts = [Cell({k: ours[k] for k in shared}).text]

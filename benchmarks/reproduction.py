@@ -154,7 +154,12 @@ def beyond(study: Study, method: str) -> str:
                 found = [value for k, value in gains(study, dataset, name).items() if k in splits]
                 parts.append(f"{np.mean(found):+.1f}" + (f" ± {np.std(found):.1f}" if len(found) > 1 else ""))
             deltas.append(f"| {dataset} | {' | '.join(parts)} | {len(splits)} |")
-    return "\n".join(lines + deltas)
+    hours = dict.fromkeys(names, 0.0)
+    for run in study.runs.values():
+        if run.config.tasks == TASKS and run.config.method in hours:
+            hours[run.config.method] += run.training["cpu_seconds"] / 3600
+    spent = ", ".join(f"{name} {value:.2f}" for name, value in hours.items())
+    return "\n".join([*lines, *deltas, "", f"CPU hours of training on three tasks: {spent}."])
 
 
 def cost(studies: dict[str, Study]) -> str:

@@ -74,7 +74,7 @@ class Comparison:
 
     Attributes:
         mean: of the differences.
-        t_test: p value of the corrected resampled t-test.
+        t_test: p value of the corrected resampled t-test; of the signed-rank test where all differences are equal.
         wilcoxon: p value of the signed-rank test.
         splits: how many.
     """
@@ -119,7 +119,7 @@ def compare(a: Sequence[float], b: Sequence[float], *, test_share: float = 0.2, 
     if np.abs(d).max() <= 1e-12:
         return Comparison(0.0, 1.0, 1.0, len(d))
     wilcoxon = float(stats.wilcoxon(d).pvalue)
-    if np.ptp(d) <= 1e-12:  # The same difference everywhere: as sure as numbers can be.
-        return Comparison(mean, 0.0, wilcoxon, len(d))
+    if np.ptp(d) <= 1e-12:  # The same difference everywhere, one graph perhaps: no spread for t to be measured by.
+        return Comparison(mean, wilcoxon, wilcoxon, len(d))
     t = d.mean() / np.sqrt((1 / len(d) + test_share / train_share) * d.var(ddof=1))
     return Comparison(mean, float(2 * stats.t.sf(abs(t), len(d) - 1)), wilcoxon, len(d))

@@ -7,18 +7,39 @@ import numpy as np
 
 from same.probes.metrics import compare
 from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS
+from same.study.published import published
 from same.study.results import Study
 from same.study.tables import LABELS, baseline, delta_values, probe_of
 
-Cells = dict[str, list[float]]
-"""What a claim is about, by cell of the paper's tables: a number a split."""
+
+@dataclass
+class Cells:
+    """What a claim is about, by cell of the paper's tables.
+
+    Attributes:
+        ours: a number a split; none where runs are missing.
+        paper: the same of the published numbers, of those who have one.
+    """
+
+    ours: dict[str, list[float]]
+    paper: dict[str, float]
+
+    def add(self, place: str, ours: Sequence[float], paper: float | None) -> None:
+        """One cell."""
+        self.ours[place] = list(ours)
+        if paper is not None:
+            self.paper[place] = paper
+
 
 LEVEL = 0.05
 CHANCE = (
     "A claim is held against means over splits; whether it holds by chance is not tested. It fails *perhaps by chance* "
     "where no cell is below the bar by more than chance (for fine-tuning: not more than one cell in ten); told by a "
-    "corrected resampled t-test, one-sided, at 5 % for all cells of a claim together, of five splits at least."
+    "corrected resampled t-test, one-sided, at 5 % for all cells of a claim together, of five splits at least. "
+    "The bars are ours where the paper has words, or speaks of one set; *published* says in how many cells its own "
+    "numbers reach them."
 )
+COLUMNS = ("question", "claim", "LP", "for", "verdict", "found", "published")
 
 
 @dataclass(frozen=True)
@@ -30,10 +51,13 @@ class Claim:
         text: the claim.
         protocol: how link prediction is evaluated.
         subject: what it is checked for: SAME, or the untrained encoder in its place.
-        holds: whether it holds in the means over splits; None where the runs it needs are missing.
+        holds: whether it holds in the means over splits, in the cells that were run; None where none was.
         found: the numbers.
         sure: of a claim that does not hold, whether that is more than chance: with enough cells, the worst of them is
             below any bar.
+        run: how many cells have numbers.
+        cells: how many there are, on the study's sets.
+        published: in how many the paper's own numbers do what it claims.
     """
 
     question: str
@@ -42,13 +66,22 @@ class Claim:
     subject: str
     holds: bool | None
     found: str
-    sure: bool = False
+    sure: bool
+    run: int
+    cells: int
+    published: str
 
     @property
     def verdict(self) -> str:
         """In words."""
         failed = "does not hold" if self.sure else "does not hold, perhaps by chance"
-        return {True: "holds", False: failed, None: "not run"}[self.holds]
+        some = f" ({self.run} of {self.cells} cells run)" if 0 < self.run < self.cells else ""
+        return {True: "holds", False: failed, None: "not run"}[self.holds] + some
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """What stands in the columns of a table."""
+        return self.question, self.text, self.protocol, self.subject, self.verdict, self.found, self.published
 
 
 def check_claims(study: Study) -> list[Claim]:
@@ -72,16 +105,19 @@ def _judged(
     question: str, text: str, lp: str, subject: str, cells: Cells, bar: float, unit: str = "", more: str = ""
 ) -> Claim:
     """A claim that holds if all cells reach a bar."""
-    if not cells:
-        return Claim(question, text, lp, subject, None, "")
-    means = {where: float(np.mean(values)) for where, values in cells.items()}
+    run = {place: values for place, values in cells.ours.items() if values}
+    reached = sum(value >= bar - 1e-9 for value in cells.paper.values())  # Differences of numbers with one digit.
+    beside = f"in {reached} of {len(cells.paper)} cells" if cells.paper else ""
+    if not run:
+        return Claim(question, text, lp, subject, None, "", False, 0, len(cells.ours), beside)
+    means = {place: float(np.mean(values)) for place, values in run.items()}
     (worst, where), (best, there) = (pick((mean, cell) for cell, mean in means.items()) for pick in (min, max))
     below = [cell for cell, mean in means.items() if not mean >= bar]
-    surely = sum(_differs(cells[cell], bar, len(cells)) for cell in below)
+    surely = sum(_differs(run[cell], bar, len(run)) for cell in below)
     found = f"worst {worst:+.1f}{unit} ({where}), best {best:+.1f}{unit} ({there}){more}"
     if below:
-        found += f"; below {bar:g}{unit} in {len(below)} of {len(cells)}, more than chance in {surely}"
-    return Claim(question, text, lp, subject, not below, found, surely > 0)
+        found += f"; below {bar:g}{unit} in {len(below)} of {len(run)}, more than chance in {surely}"
+    return Claim(question, text, lp, subject, not below, found, surely > 0, len(run), len(cells.ours), beside)
 
 
 def _differs(values: Sequence[float], bar: float, tests: int) -> bool:
@@ -94,7 +130,7 @@ def _never_below(
 ) -> Claim:
     kind = "single-task" if question == "Q1" else "multi-task"
     text = f"a linear classifier on {kind} embeddings is never more than {points:g} points below single-task Cl"
-    cells: Cells = {}
+    cells = Cells({}, {})
     for dataset in study.plan.datasets:
         for tasks in task_sets:
             for task in tasks:
@@ -102,10 +138,12 @@ def _never_below(
                 base = baseline(study, dataset, task, protocol)
                 for method, values in _scores(study, dataset, tasks, task, protocol, subject):
                     trained = f" on {'+'.join(tasks)}" if subject == "SAME" else ""
-                    if gaps := _differences(values, base):
-                        cells[f"{dataset} {task.upper()}, {LABELS[method]}{trained}"] = gaps
-    better = sum(np.mean(gaps) > 0 for gaps in cells.values())
-    return _judged(question, text, lp, subject, cells, -points, more=f"; better in {better} of {len(cells)}")
+                    place = f"{dataset} {task.upper()}, {LABELS[method]}{trained}"
+                    paper = _published_gap(question, dataset, task, (method, tasks), ("classical", (task,)))
+                    cells.add(place, _differences(values, base), paper)
+    run = [gaps for gaps in cells.ours.values() if gaps]
+    better = sum(np.mean(gaps) > 0 for gaps in run)
+    return _judged(question, text, lp, subject, cells, -points, more=f"; better in {better} of {len(run)}")
 
 
 def _scores(
@@ -123,57 +161,72 @@ def _differences(values: dict[int, float], base: dict[int, float]) -> list[float
     return [values[k] - base[k] for k in sorted(set(values) & set(base))]
 
 
+def _published_gap(
+    question: str, dataset: str, task: str, ours: tuple[str, tuple[str, ...]], other: tuple[str, tuple[str, ...]]
+) -> float | None:
+    """By how many points the paper has one method, on what it was trained on, ahead of another."""
+    a, b = (published(question, tasks, task, method, dataset) for method, tasks in (ours, other))
+    return None if a is None or b is None else a.value - b.value
+
+
 def _finetuning_loses(study: Study, lp: str, subject: str) -> Claim:
     text = "the fine-tuned model is almost always (nine times in ten) outperformed by the linear classifier"
-    cells: list[list[float]] = []
+    cells = Cells({}, {})
     for dataset in study.plan.datasets:
         for tasks in PAIRS:
             for task in tasks:
                 protocol = lp if task == "lp" else "paper"
                 probe = probe_of("finetuned", protocol)
                 tuned = study.scores(dataset, "finetuned", tasks, task, probe, protocol=protocol)
-                for _, values in _scores(study, dataset, tasks, task, protocol, subject):
-                    if gaps := _differences(values, tuned):
-                        cells.append(gaps)
-    if not cells:
-        return Claim("Q2", text, lp, subject, None, "")
-    lost = sum(np.mean(gaps) > 0 for gaps in cells)
-    ahead = sum(np.mean(gaps) <= 0 and _differs(gaps, 0.0, len(cells)) for gaps in cells)
-    found = f"outperformed in {lost} of {len(cells)} cells; ahead by more than chance in {ahead}"
-    return Claim("Q2", text, lp, subject, bool(lost >= 0.9 * len(cells)), found, bool(ahead > 0.1 * len(cells)))
+                for method, values in _scores(study, dataset, tasks, task, protocol, subject):
+                    place = f"{dataset} {task.upper()}, {LABELS[method]} on {'+'.join(tasks)}"
+                    paper = _published_gap("Q2", dataset, task, (method, tasks), ("finetuned", tasks))
+                    cells.add(place, _differences(values, tuned), paper)
+    theirs = sum(gap > 1e-9 for gap in cells.paper.values())
+    beside = f"in {theirs} of {len(cells.paper)} cells" if cells.paper else ""
+    run = [gaps for gaps in cells.ours.values() if gaps]
+    if not run:
+        return Claim("Q2", text, lp, subject, None, "", False, 0, len(cells.ours), beside)
+    lost = sum(np.mean(gaps) > 0 for gaps in run)
+    ahead = sum(np.mean(gaps) <= 0 and _differs(gaps, 0.0, len(run)) for gaps in run)
+    found = f"outperformed in {lost} of {len(run)} cells; ahead by more than chance in {ahead}"
+    holds, sure = bool(lost >= 0.9 * len(run)), bool(ahead > 0.1 * len(run))
+    return Claim("Q2", text, lp, subject, holds, found, sure, len(run), len(cells.ours), beside)
 
 
 def _unseen_tasks(study: Study, lp: str, subject: str) -> Claim:
     text = "on a task it was not trained on, a network on the embeddings is at least 10 % better than on those of Cl"
-    cells: Cells = {}
+    cells = Cells({}, {})
     for dataset in study.plan.datasets:
         for tasks in PAIRS:
             (unseen,) = set(TASKS) - set(tasks)
             protocol = lp if unseen == "lp" else "paper"
             base = study.scores(dataset, "classical", tasks, unseen, "network", protocol=protocol)
+            theirs = published("Q3", tasks, unseen, "classical", dataset)
             for method, values in _scores(study, dataset, tasks, unseen, protocol, subject, "network"):
-                ratios = {k: 100 * value / base[k] for k, value in values.items() if base.get(k)}
-                if ratios:
-                    gains = [ratios[k] - 100 for k in sorted(ratios)]
-                    cells[f"{dataset} {'+'.join(tasks)}→{unseen}, {LABELS[method]}"] = gains
+                gains = [100 * values[k] / base[k] - 100 for k in sorted(values) if base.get(k)]
+                paper = published("Q3", tasks, unseen, method, dataset)
+                gain = None if paper is None or theirs is None else 100 * paper.value / theirs.value - 100
+                cells.add(f"{dataset} {'+'.join(tasks)}→{unseen}, {LABELS[method]}", gains, gain)
     return _judged("Q3", text, lp, subject, cells, 10, " %")
 
 
 def _delta_m(study: Study, lp: str, subject: str) -> Claim:
-    text = "Δm is never below −3 %, where that of classical multi-task training falls to −29 %"
-
-    def cells(methods: tuple[str, ...]) -> Cells:
-        found = {}
+    def gather(methods: tuple[str, ...]) -> Cells:
+        cells = Cells({}, {})
         for dataset in study.plan.datasets:
             for tasks in PAIRS + ALL:
                 for method in methods:
-                    if values := delta_values(study, dataset, method, tasks, lp):
-                        place = f"{dataset} {'+'.join(tasks)}, {LABELS[method]}"
-                        found[place] = [values[k] for k in sorted(values)]
-        return found
+                    values = delta_values(study, dataset, method, tasks, lp)
+                    paper = published("Q4", tasks, "delta_m", method, dataset)
+                    place = f"{dataset} {'+'.join(tasks)}, {LABELS[method]}"
+                    cells.add(place, [values[k] for k in sorted(values)], None if paper is None else paper.value)
+        return cells
 
-    classical, more = cells(("classical",)), ""
-    if classical:
-        worst, where = min((float(np.mean(values)), place) for place, values in classical.items())
+    classical, more = gather(("classical",)), ""
+    if run := {place: float(np.mean(values)) for place, values in classical.ours.items() if values}:
+        worst, where = min((mean, place) for place, mean in run.items())
         more = f"; classical: worst {worst:+.1f} % ({where})"
-    return _judged("Q4", text, lp, subject, cells(SAMES if subject == "SAME" else ("untrained",)), -3, " %", more)
+        more += f", published {min(classical.paper.values()):+.1f} %" if classical.paper else ""
+    cells = gather(SAMES if subject == "SAME" else ("untrained",))
+    return _judged("Q4", "Δm is never below −3 %", lp, subject, cells, -3, " %", more)

@@ -5,6 +5,7 @@ import io
 import json
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from markupsafe import Markup
 
 from same.errors import InputError
 from same.files import atomic
-from same.study.claims import CHANCE, check_claims
+from same.study.claims import CHANCE, COLUMNS, Claim, check_claims
 from same.study.figures import bars, lines, scatter
 from same.study.plan import ALL, PAIRS, SAMES, TASKS
 from same.study.published import NAMES
@@ -49,10 +50,8 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
         # A set may be called by its path. On its own a figure has no page whose colour it could take.
         file = re.sub(r"[^\w.-]+", "_", name) + ".svg"
         _write(folder / "figures" / file, svg.replace("<svg ", '<svg color="#222" ', 1))
-    lines_ = ["# Study", "", caption(study), "", "## Claims", "", CHANCE, ""]
-    lines_ += ["| question | claim | LP | for | verdict | found |", "|---|---|---|---|---|---|"]
-    lines_ += [f"| {c.question} | {c.text} | {c.protocol} | {c.subject} | {c.verdict} | {c.found} |" for c in claims]
-    _write(folder / "report.md", "\n".join([*lines_, "", *(to_markdown(table) for table in tables)]))
+    lines_ = ["# Study", "", caption(study), "", "## Claims", "", claims_to_markdown(claims), ""]
+    _write(folder / "report.md", "\n".join([*lines_, *(to_markdown(table) for table in tables)]))
 
     environment = Environment(loader=PackageLoader("same.study", "."), autoescape=True, trim_blocks=True)
     page = environment.get_template("report.html.j2").render(
@@ -61,6 +60,7 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
         done=len(study.runs),
         planned=len(study.plan.runs()),
         claims=claims,
+        columns=COLUMNS,
         chance=CHANCE.replace("*", ""),
         tables=tables,
         figures={name: Markup(svg) for name, svg in figures.items()},
@@ -130,10 +130,17 @@ def _values(cell: Cell) -> dict[str, Any]:
 
 def to_markdown(table: Table) -> str:
     """A table as Markdown, ours first and what was published behind it."""
-    head = [table.first, "model", *table.columns]
     rows = [[label, model, *(_both(c) for c in cells)] for label, model, cells in table.rows]
-    body = "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
-    return f"## {table.title}\n\n{table.caption}\n\n{body}\n"
+    return f"## {table.title}\n\n{table.caption}\n\n{_grid([table.first, 'model', *table.columns], rows)}\n"
+
+
+def claims_to_markdown(claims: list[Claim]) -> str:
+    """The claims and their verdicts as Markdown."""
+    return f"{CHANCE}\n\n{_grid(COLUMNS, [claim.row for claim in claims])}"
+
+
+def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
 def _both(cell: Cell) -> str:
@@ -163,24 +170,21 @@ def to_csv(table: Table) -> str:
             if c.blank:
                 continue
             ours = (f"{c.mean:.4f}", f"{c.std:.4f}", len(c.values)) if c.values else ("not run", "", 0)
-            paper = ("", "") if c.published is None else (c.published.value, c.published.std or "")
+            paper = c.published or ("", "")
             tests = ("", "") if c.against is None else (f"{c.against.t_test:.4g}", f"{c.against.wilcoxon:.4g}")
             writer.writerow((label, model, column, *ours, *paper, c.mark, *tests))
     return out.getvalue()
 
 
-_TEX = {"±": r"$\pm$", "→": r"$\to$", "≈": r"$\approx$", "▲": r"$\uparrow$", "▼": r"$\downarrow$", "Δ": r"$\Delta$"}
+_TEX = {special: f"\\{special}" for special in "&%$#_{}"} | {"\\": r"\textbackslash{}"}
+_TEX |= {"±": r"$\pm$", "→": r"$\to$", "≈": r"$\approx$", "▲": r"$\uparrow$", "▼": r"$\downarrow$", "Δ": r"$\Delta$"}
 
 
 def to_latex(table: Table) -> str:
     """A table as LaTeX (booktabs)."""
 
     def tex(text: str) -> str:
-        for special in "\\&%$#_{}":
-            text = text.replace(special, r"\textbackslash{}" if special == "\\" else f"\\{special}")
-        for sign, command in _TEX.items():
-            text = text.replace(sign, command)
-        return text
+        return "".join(_TEX.get(sign, sign) for sign in text)
 
     lines_ = [rf"\begin{{tabular}}{{ll{'c' * len(table.columns)}}}", r"\toprule"]
     lines_ += [" & ".join([table.first, "model", *map(tex, table.columns)]) + r" \\", r"\midrule"]
@@ -227,7 +231,7 @@ def _bar_figures(study: Study, tables: list[Table]) -> dict[str, str]:
 
 
 def _learning_curves(study: Study) -> dict[str, str]:
-    """The validation losses of the three-task runs of the first split that has any."""
+    """The validation losses of the three-task runs of the first split."""
     from same.training import read_history
 
     figures = {}

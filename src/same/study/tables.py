@@ -31,7 +31,8 @@ class Cell:
     Attributes:
         values: by split.
         published: the paper's number, if it has one.
-        against: the comparison with the single-task classical model on the same splits, if there is one.
+        against: the comparison with classical training on the same splits, if there is one: for one task, in Table 4
+            for two.
         blank: whether the paper's table has nothing here.
         planned: how many splits the study has; a cell of fewer says so.
     """
@@ -63,7 +64,7 @@ class Cell:
 
     @property
     def star(self) -> str:
-        """`*` if the cell differs from single-task classical training beyond noise, by the corrected paired t-test."""
+        """`*` if the cell differs from classical training beyond noise, by the corrected paired t-test."""
         return "*" if self.against is not None and self.against.beyond_noise() else ""
 
     @property
@@ -136,13 +137,17 @@ def caption(study: Study, protocol: str = "paper") -> str:
     """What a number of this study means."""
     names = ("pair", "seed", "scaling", "degree", "walk")
     settings = {name: dict(study.plan.defaults)[name] for name in names} | dict(study.plan.settings)
-    planned, done = len(study.plan.splits), len({run.config.split for run in study.runs.values()})
-    splits = f"{planned} split{'s' if planned > 1 else ''}" if done == planned else f"{done} of {planned} splits so far"
+    runs, planned = study.plan.runs(), len(study.plan.splits)
+    done = planned - len({config.split for config in runs if config.key not in study.runs})
+    splits, few = f"{planned} split{'s' if planned > 1 else ''}", ""
+    if done < planned:
+        splits, few = "splits", f" {done} of {planned} splits are done; in brackets, how many a cell has."
     rest = "".join(f", {name} {value}" for name, value in settings.items() if name not in names)
     rest += ", C of linear probes chosen on validation graphs" if study.plan.choose_c else ""
     rest += ", tuned configurations where there are any" if study.plan.tuned else ""
     inputs = ", ".join([str(settings["scaling"]), *(f"{s} {settings[s]}" for s in ("degree", "walk") if settings[s])])
-    few = " A cell of fewer splits has their number in brackets." if len(study.runs) < len(study.plan.runs()) else ""
+    other = sorted({config.scaling for config in runs} - {settings["scaling"]})
+    inputs += f" ({' or '.join(other)} where tuned so)" if other else ""
     return (
         f"Mean ± standard deviation over {splits}, in percent.{few} "
         f"Protocol {protocol}, pair features {settings['pair']}, "
@@ -274,7 +279,7 @@ def _table_q3(study: Study) -> Table:
 def delta_values(
     study: Study, dataset: str, method: str, tasks: Sequence[str], lp: str = "paper", **settings: str
 ) -> dict[int, float]:
-    """Δm of a multi-task model against single-task classical ones, by split."""
+    """Δm of a multi-task model against single-task classical ones, by split; none where one of these scores 0."""
     protocol = {task: lp if task == "lp" else "paper" for task in tasks}
     ours, bases = [], []
     for task in tasks:
@@ -284,7 +289,7 @@ def delta_values(
         else:
             ours.append(study.scores(dataset, method, tasks, task, probe_of(method, protocol[task]), **how))
         bases.append(baseline(study, dataset, task, protocol[task]))
-    shared = set.intersection(*(set(values) for values in ours + bases))
+    shared = [k for k in set.intersection(*map(set, ours + bases)) if min(b[k] for b in bases) > 0]
     return {k: delta_m([o[k] for o in ours], [b[k] for b in bases]) for k in sorted(shared)}
 
 

@@ -50,6 +50,21 @@ def test_cut_equals_graph_by_graph(store, data):
 
 
 @settings(max_examples=60, deadline=None)
+@given(store=stores, nodes=st.integers(1, 40))
+def test_pieces_are_the_same_graphs_in_order(store, nodes):
+    pieces = list(store.cut(np.arange(store.num_graphs)).pieces(nodes))
+    assert all(piece.num_nodes <= nodes or piece.num_graphs == 1 for piece in pieces)
+    start = 0
+    for piece in pieces:
+        alone = store.cut(np.arange(start, start + piece.num_graphs))
+        for name in ("x", "edges", "node_ptr", "edge_ptr", "graph_ids", "graph_y", "node_y"):
+            a, b = getattr(piece, name), getattr(alone, name)
+            assert (a is None and b is None) or torch.equal(a, b), name
+        start += piece.num_graphs
+    assert start == store.num_graphs
+
+
+@settings(max_examples=60, deadline=None)
 @given(store=stores, data=st.data())
 def test_dropped_edges_are_gone_from_messages_and_structural_inputs(store, data):
     store = store.with_inputs(Inputs.fit(store, np.arange(store.num_graphs), degree=5, walk=4))

@@ -35,6 +35,21 @@ def node_index(batch: GraphBatch) -> torch.Tensor:
     return (place / sizes[batch.batch])[:, None].float()
 
 
+def test_no_more_nodes_than_so_many_are_encoded_at_once(monkeypatch):
+    probing, seen = Probing.of(CONFIG), []
+
+    def encode(batch):
+        seen.append(batch.num_nodes)
+        return batch.smoothed
+
+    whole = probing.rows("smoothed", encode, ("linear",))
+    monkeypatch.setattr("same.probes.evaluate.NODES", 1000)
+    pieces = probing.rows("smoothed", encode, ("linear",))
+    assert seen[0] == sum(seen[1:])
+    assert max(seen[1:]) <= 1000 < seen[0]
+    assert pieces == whole
+
+
 def test_every_task_is_probed_beside_the_floors(trained):
     rows = evaluate_run(trained)
     found = {(row.model, row.probe, row.task) for row in rows}

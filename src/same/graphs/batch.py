@@ -1,7 +1,8 @@
 """Batches: some graphs of a set as one, in tensors, ready for an encoder."""
 
 import warnings
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -128,6 +129,24 @@ class GraphBatch:
             ),
             sizes,
         )
+
+    def pieces(self, nodes: int) -> "Iterator[GraphBatch]":
+        """The batch in runs of whole graphs, each of no more than so many nodes, or one graph."""
+        ends, edge_ends, g = self.node_ptr.tolist(), self.edge_ptr.tolist(), 0
+        while g < self.num_graphs:
+            stop = max(g + 1, bisect_right(ends, ends[g] + nodes) - 1)
+            first, last, edge = ends[g], ends[stop], edge_ends[g]
+            yield replace(
+                self,
+                x=self.x[first:last],
+                edges=self.edges[:, edge : edge_ends[stop]] - first,
+                node_ptr=self.node_ptr[g : stop + 1] - first,
+                edge_ptr=self.edge_ptr[g : stop + 1] - edge,
+                graph_ids=self.graph_ids[g:stop],
+                graph_y=None if self.graph_y is None else self.graph_y[g:stop],
+                node_y=None if self.node_y is None else self.node_y[first:last],
+            )
+            g = stop
 
     def drop_edges(self, drop: Tensor) -> "GraphBatch":
         """The batch without some of its edges: they carry no messages and show in no structural input.

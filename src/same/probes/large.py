@@ -30,7 +30,7 @@ Array = np.ndarray
 Told = tuple[str, str, str, dict[str, float]]
 """Model, probe, task and scores."""
 
-LARGE_BYTES = 2**31
+LARGE_BYTES = 2**30
 """How much memory the embeddings of a set may take before they go to disk."""
 
 _GRAPHS = 512

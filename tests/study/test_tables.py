@@ -156,7 +156,7 @@ def test_claims_say_what_holds_and_for_whom():
     assert claims["paper", "untrained"].holds is True
     # A head never saw pairs like the released ones: there, linear classifiers are held against each other.
     assert claims["released", "SAME"].verdict == "holds (2 of 6 cells run)"
-    assert (same.published, claims["paper", "untrained"].published) == ("in 6 of 6 cells", "")
+    assert (same.published, claims["paper", "untrained"].published) == ("6 of 6", "")
     assert "best +1.0 (ENZYMES LP, iSAME on lp)" in claims["released", "SAME"].found
     empty = {c.verdict for c in check_claims(make({}, plan))}
     assert empty == {"not run"}
@@ -190,7 +190,7 @@ def test_claims_are_held_against_the_published_numbers_too():
     found = [c for c in check_claims(make({}, Plan())) if (c.protocol, c.subject) == ("paper", "SAME")]
     # Counted by hand from the paper's tables: two of the bars are higher than its own numbers.
     counts = ["24 of 24", "72 of 72", "39 of 48", "15 of 24", "32 of 32"]
-    assert [c.published for c in found] == [f"in {count} cells" for count in counts]
+    assert [c.published for c in found] == counts
     assert all(c.cells == int(count.split()[-1]) for c, count in zip(found, counts, strict=True))
 
 

@@ -107,7 +107,7 @@ def _judged(
     """A claim that holds if all cells reach a bar."""
     run = {place: values for place, values in cells.ours.items() if values}
     reached = sum(value >= bar - 1e-9 for value in cells.paper.values())  # Differences of numbers with one digit.
-    beside = f"in {reached} of {len(cells.paper)} cells" if cells.paper else ""
+    beside = f"{reached} of {len(cells.paper)}" if cells.paper else ""
     if not run:
         return Claim(question, text, lp, subject, None, "", False, 0, len(cells.ours), beside)
     means = {place: float(np.mean(values)) for place, values in run.items()}
@@ -183,7 +183,7 @@ def _finetuning_loses(study: Study, lp: str, subject: str) -> Claim:
                     paper = _published_gap("Q2", dataset, task, (method, tasks), ("finetuned", tasks))
                     cells.add(place, _differences(values, tuned), paper)
     theirs = sum(gap > 1e-9 for gap in cells.paper.values())
-    beside = f"in {theirs} of {len(cells.paper)} cells" if cells.paper else ""
+    beside = f"{theirs} of {len(cells.paper)}" if cells.paper else ""
     run = [gaps for gaps in cells.ours.values() if gaps]
     if not run:
         return Claim("Q2", text, lp, subject, None, "", False, 0, len(cells.ours), beside)

@@ -151,7 +151,7 @@ def beyond(study: Study, method: str) -> str:
             for values in found.values():
                 for some in (splits, [k for k in splits if k in UNSEEN_SPLITS]):
                     text = gained(compare([values[k] for k in some], [0.0] * len(some))) if some else ""
-                    parts.append(text + (f" [{len(some)}]" if 0 < len(some) < 5 else ""))
+                    parts.append(text + (f" [{len(some)}]" if 0 < len(some) < len(UNSEEN_SPLITS) else ""))
             deltas.append(f"| {dataset} | {' | '.join(parts)} | {len(splits)} |")
     hours = dict.fromkeys(names, 0.0)
     for run in study.runs.values():

@@ -131,7 +131,10 @@ class GraphBatch:
         )
 
     def pieces(self, nodes: int) -> "Iterator[GraphBatch]":
-        """The batch in runs of whole graphs, each of no more than so many nodes, or one graph."""
+        """The batch in runs of whole graphs, each of so many nodes at most, or one graph; itself, if it is small."""
+        if self.num_nodes <= nodes:
+            yield self
+            return
         ends, edge_ends, g = self.node_ptr.tolist(), self.edge_ptr.tolist(), 0
         while g < self.num_graphs:
             stop = max(g + 1, bisect_right(ends, ends[g] + nodes) - 1)

@@ -13,7 +13,7 @@ from torch import Tensor
 from same.config import Config
 from same.episodes import embed, moved
 from same.errors import InputError
-from same.graphs import GraphBatch, load
+from same.graphs import load
 from same.methods.adapt import Params, outputs
 from same.nn import Model
 from same.nn.pairs import Pair
@@ -132,14 +132,8 @@ class Probing:
     ) -> list[Row]:
         """Scores of probes of an encoder's embeddings, on the test graphs or on those of another part of the split."""
         examples = [self.sets[task.name][part] for task in self.tasks for part in self.sets[task.name]]
-
-        def encoded(batch: GraphBatch) -> Tensor:
-            if batch.num_nodes <= NODES:
-                return encode(batch)
-            return torch.cat([encode(piece) for piece in batch.pieces(NODES)])
-
         with torch.no_grad():
-            known = iter(embed(encoded, examples))
+            known = iter(embed(lambda batch: torch.cat([encode(piece) for piece in batch.pieces(NODES)]), examples))
         rows = []
         for task in self.tasks:
             parts = {name: next(known) for name in self.sets[task.name]}

@@ -1,7 +1,7 @@
 """The claims of the paper's questions Q1 to Q4, each restated as a check on a study's numbers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,8 +21,13 @@ class Cells:
         paper: the same of the published numbers, of those who have one.
     """
 
-    ours: dict[str, list[float]]
-    paper: dict[str, float]
+    ours: dict[str, list[float]] = field(default_factory=dict)
+    paper: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def run(self) -> dict[str, list[float]]:
+        """Those that have numbers."""
+        return {place: values for place, values in self.ours.items() if values}
 
     def add(self, place: str, ours: Sequence[float], paper: float | None) -> None:
         """One cell."""
@@ -101,15 +106,22 @@ def check_claims(study: Study) -> list[Claim]:
     return sorted(claims, key=lambda claim: claim.question)
 
 
-def _judged(
-    question: str, text: str, lp: str, subject: str, cells: Cells, bar: float, unit: str = "", more: str = ""
-) -> Claim:
-    """A claim that holds if all cells reach a bar."""
-    run = {place: values for place, values in cells.ours.items() if values}
-    reached = sum(value >= bar - 1e-9 for value in cells.paper.values())  # Differences of numbers with one digit.
+About = tuple[str, str, str, str]
+"""Question, text, protocol and subject of a claim."""
+
+
+def _claim(about: About, cells: Cells, reached: int, holds: bool | None, found: str = "", sure: bool = False) -> Claim:
+    """A claim with how many of its cells were run, and in how many the published numbers `reached` its bar."""
     beside = f"{reached} of {len(cells.paper)}" if cells.paper else ""
+    return Claim(*about, holds, found, sure, len(cells.run), len(cells.ours), beside)
+
+
+def _judged(about: About, cells: Cells, bar: float, unit: str = "", more: str = "") -> Claim:
+    """A claim that holds if all cells reach a bar."""
+    run = cells.run
+    reached = sum(value >= bar - 1e-9 for value in cells.paper.values())  # Differences of numbers with one digit.
     if not run:
-        return Claim(question, text, lp, subject, None, "", False, 0, len(cells.ours), beside)
+        return _claim(about, cells, reached, None)
     means = {place: float(np.mean(values)) for place, values in run.items()}
     (worst, where), (best, there) = (pick((mean, cell) for cell, mean in means.items()) for pick in (min, max))
     below = [cell for cell, mean in means.items() if not mean >= bar]
@@ -117,7 +129,7 @@ def _judged(
     found = f"worst {worst:+.1f}{unit} ({where}), best {best:+.1f}{unit} ({there}){more}"
     if below:
         found += f"; below {bar:g}{unit} in {len(below)} of {len(run)}, more than chance in {surely}"
-    return Claim(question, text, lp, subject, not below, found, surely > 0, len(run), len(cells.ours), beside)
+    return _claim(about, cells, reached, not below, found, surely > 0)
 
 
 def _differs(values: Sequence[float], bar: float, tests: int) -> bool:
@@ -130,7 +142,7 @@ def _never_below(
 ) -> Claim:
     kind = "single-task" if question == "Q1" else "multi-task"
     text = f"a linear classifier on {kind} embeddings is never more than {points:g} points below single-task Cl"
-    cells = Cells({}, {})
+    cells = Cells()
     for dataset in study.plan.datasets:
         for tasks in task_sets:
             for task in tasks:
@@ -141,9 +153,9 @@ def _never_below(
                     place = f"{dataset} {task.upper()}, {LABELS[method]}{trained}"
                     paper = _published_gap(question, dataset, task, (method, tasks), ("classical", (task,)))
                     cells.add(place, _differences(values, base), paper)
-    run = [gaps for gaps in cells.ours.values() if gaps]
-    better = sum(np.mean(gaps) > 0 for gaps in run)
-    return _judged(question, text, lp, subject, cells, -points, more=f"; better in {better} of {len(run)}")
+    better = sum(np.mean(gaps) > 0 for gaps in cells.run.values())
+    more = f"; better in {better} of {len(cells.run)}"
+    return _judged((question, text, lp, subject), cells, -points, more=more)
 
 
 def _scores(
@@ -171,7 +183,7 @@ def _published_gap(
 
 def _finetuning_loses(study: Study, lp: str, subject: str) -> Claim:
     text = "the fine-tuned model is almost always (nine times in ten) outperformed by the linear classifier"
-    cells = Cells({}, {})
+    cells = Cells()
     for dataset in study.plan.datasets:
         for tasks in PAIRS:
             for task in tasks:
@@ -182,21 +194,19 @@ def _finetuning_loses(study: Study, lp: str, subject: str) -> Claim:
                     place = f"{dataset} {task.upper()}, {LABELS[method]} on {'+'.join(tasks)}"
                     paper = _published_gap("Q2", dataset, task, (method, tasks), ("finetuned", tasks))
                     cells.add(place, _differences(values, tuned), paper)
+    about, run = ("Q2", text, lp, subject), list(cells.run.values())
     theirs = sum(gap > 1e-9 for gap in cells.paper.values())
-    beside = f"{theirs} of {len(cells.paper)}" if cells.paper else ""
-    run = [gaps for gaps in cells.ours.values() if gaps]
     if not run:
-        return Claim("Q2", text, lp, subject, None, "", False, 0, len(cells.ours), beside)
+        return _claim(about, cells, theirs, None)
     lost = sum(np.mean(gaps) > 0 for gaps in run)
     ahead = sum(np.mean(gaps) <= 0 and _differs(gaps, 0.0, len(run)) for gaps in run)
     found = f"outperformed in {lost} of {len(run)} cells; ahead by more than chance in {ahead}"
-    holds, sure = bool(lost >= 0.9 * len(run)), bool(ahead > 0.1 * len(run))
-    return Claim("Q2", text, lp, subject, holds, found, sure, len(run), len(cells.ours), beside)
+    return _claim(about, cells, theirs, bool(lost >= 0.9 * len(run)), found, bool(ahead > 0.1 * len(run)))
 
 
 def _unseen_tasks(study: Study, lp: str, subject: str) -> Claim:
     text = "on a task it was not trained on, a network on the embeddings is at least 10 % better than on those of Cl"
-    cells = Cells({}, {})
+    cells = Cells()
     for dataset in study.plan.datasets:
         for tasks in PAIRS:
             (unseen,) = set(TASKS) - set(tasks)
@@ -208,12 +218,12 @@ def _unseen_tasks(study: Study, lp: str, subject: str) -> Claim:
                 paper = published("Q3", tasks, unseen, method, dataset)
                 gain = None if paper is None or theirs is None else 100 * paper.value / theirs.value - 100
                 cells.add(f"{dataset} {'+'.join(tasks)}→{unseen}, {LABELS[method]}", gains, gain)
-    return _judged("Q3", text, lp, subject, cells, 10, " %")
+    return _judged(("Q3", text, lp, subject), cells, 10, " %")
 
 
 def _delta_m(study: Study, lp: str, subject: str) -> Claim:
     def gather(methods: tuple[str, ...]) -> Cells:
-        cells = Cells({}, {})
+        cells = Cells()
         for dataset in study.plan.datasets:
             for tasks in PAIRS + ALL:
                 for method in methods:
@@ -224,9 +234,9 @@ def _delta_m(study: Study, lp: str, subject: str) -> Claim:
         return cells
 
     classical, more = gather(("classical",)), ""
-    if run := {place: float(np.mean(values)) for place, values in classical.ours.items() if values}:
-        worst, where = min((mean, place) for place, mean in run.items())
+    if classical.run:
+        worst, where = min((float(np.mean(values)), place) for place, values in classical.run.items())
         more = f"; classical: worst {worst:+.1f} % ({where})"
         more += f", published {min(classical.paper.values()):+.1f} %" if classical.paper else ""
     cells = gather(SAMES if subject == "SAME" else ("untrained",))
-    return _judged("Q4", "Δm is never below −3 %", lp, subject, cells, -3, " %", more)
+    return _judged(("Q4", "Δm is never below −3 %", lp, subject), cells, -3, " %", more)

@@ -103,6 +103,34 @@ def deviation_figure(rows: list[dict[str, object]]) -> str:
     return svg.replace("<svg ", '<svg color="#222" ', 1)
 
 
+def same_probe(study: Study) -> str:
+    """Linear classifiers on three-task embeddings and on single-task ones, beside those on classical embeddings."""
+
+    def row(where: str, base: dict[int, float], others: list[dict[int, float]]) -> str:
+        tests = [compare(*zip(*((o[k], base[k]) for k in sorted(set(o) & set(base))), strict=True)) for o in others]
+        return f"| {where} | {' | '.join(map(gained, tests))} |"
+
+    def linear(dataset: str, method: str, tasks: tuple[str, ...], task: str, **settings: str) -> dict[int, float]:
+        return study.scores(dataset, method, tasks, task, "linear", **settings)
+
+    lines = [
+        "| three tasks, less classical | iSAME | eSAME | Trad, MAML-like | Trad, ANIL-like |",
+        "|---|---|---|---|---|",
+    ]
+    for dataset in study.plan.datasets:
+        for task in TASKS:
+            others = [linear(dataset, method, TASKS, task) for method in ("isame", "esame", "traditional")]
+            others.append(linear(dataset, "traditional", TASKS, task, adapts="heads"))
+            lines.append(row(f"{dataset} {task.upper()}", linear(dataset, "classical", TASKS, task), others))
+    lines += ["", "| LP, less single-task Cl by a linear classifier | Cl, own head | iSAME on LP | eSAME on LP |"]
+    lines[-1] += " iSAME on three tasks | eSAME on three tasks |\n|---|---|---|---|---|---|"
+    for dataset in study.plan.datasets:
+        others = [baseline(study, dataset, "lp")]
+        others += [linear(dataset, method, tasks, "lp") for tasks in (("lp",), TASKS) for method in ("isame", "esame")]
+        lines.append(row(dataset, linear(dataset, "classical", ("lp",), "lp"), others))
+    return "\n".join(lines)
+
+
 def gains(study: Study, dataset: str, method: str) -> dict[int, float]:
     """Δm of linear probes of a three-task encoder, by split."""
     ours = [study.scores(dataset, method, TASKS, task, "linear") for task in TASKS]
@@ -199,6 +227,7 @@ def blocks() -> dict[str, str]:
     (ASSETS / DEVIATIONS).write_text(deviation_figure(rows), encoding="utf-8")
     found = {
         "claims": claims_to_markdown(check_claims(studies["paper"])),
+        "same probe": same_probe(studies["paper"]),
         "deviations": deviations(rows),
         "cost": cost(studies),
     }

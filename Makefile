@@ -41,7 +41,7 @@ bench: $(VENV)/installed-bench
 # Needs the four sets, as `make bench` does.
 reproduction: $(VENV)/installed
 	$(BIN)/same study --out reproduction/paper --budget short --tuned configs
-	$(BIN)/same study --out reproduction/beyond --budget short --pair symmetric --choose-c --tuned configs/beyond --questions Q4 \
+	$(BIN)/same study --out reproduction/beyond --budget short --pair symmetric --choose-c score --tuned configs/beyond --questions Q4 \
 		--methods classical,esame --tasks gc,nc,lp,gc+nc+lp --set encoder=sage --set walk=16 \
 		--set linear_heads=true --set stop_on=score --set max_epochs=200 --set patience=100
 	$(BIN)/same study --out reproduction/symmetric --budget short --pair symmetric --tuned configs --questions Q2 \

@@ -17,6 +17,7 @@ settle()
 import numpy as np  # noqa: E402
 
 from same.config import make_config, parse_setting  # noqa: E402
+from same.names import CHOOSE_C  # noqa: E402
 from same.probes.evaluate import Probing  # noqa: E402
 from same.runs import open_run, run  # noqa: E402
 
@@ -38,7 +39,7 @@ def main() -> None:
     parser.add_argument("--splits", default="0,1")
     parser.add_argument("--always", default="max_epochs=60", help="settings of all variants")
     parser.add_argument("--variants", nargs="+", default=[""], help="settings, as `method=isame,layers=4`")
-    parser.add_argument("--choose-c", action="store_true", help="probes take the C that is best on these graphs")
+    parser.add_argument("--choose-c", choices=CHOOSE_C, help="probes take the C that is best on these graphs, by this")
     asked = parser.parse_args()
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(["set", "variant", "splits", *TASKS, "mean", "epochs", "cpu seconds"])

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from same.machine import settle
 
@@ -131,10 +132,10 @@ def same_probe(study: Study) -> str:
     return "\n".join(lines)
 
 
-def gains(study: Study, dataset: str, method: str) -> dict[int, float]:
-    """Δm of linear probes of a three-task encoder, by split."""
+def gains(study: Study, singles: Study, dataset: str, method: str) -> dict[int, float]:
+    """Δm of linear probes of a three-task encoder over the single-task models of a study, by split."""
     ours = [study.scores(dataset, method, TASKS, task, "linear") for task in TASKS]
-    bases = [baseline(study, dataset, task) for task in TASKS]
+    bases = [baseline(singles, dataset, task) for task in TASKS]
     shared = set.intersection(*(set(values) for values in ours + bases))
     return {k: delta_m([o[k] for o in ours], [b[k] for b in bases]) for k in sorted(shared)}
 
@@ -145,8 +146,14 @@ def gained(test: Comparison) -> str:
     return f"{test.mean:+.1f}" + (f"{'*' if test.beyond_noise() else ''} ({p})" if test.splits >= 5 else "")
 
 
-def beyond(study: Study, method: str) -> str:
-    """One three-task encoder beside single-task classical models, beside itself untrained and beside its inputs."""
+def beyond(study: Study, singles: Study, method: str) -> str:
+    """One three-task encoder beside single-task classical models, beside itself untrained and beside its inputs.
+
+    Args:
+        study: of the encoder and the floors.
+        singles: of the single-task models, whose own heads have no C to choose.
+        method: the encoder's.
+    """
     lines = [
         "| set | task | three-task encoder | single-task Cl | gain | untrained | gain | raw features | gain | splits |"
     ]
@@ -159,7 +166,7 @@ def beyond(study: Study, method: str) -> str:
         for task in TASKS:
             ours = study.scores(dataset, method, TASKS, task, "linear")
             others = (
-                baseline(study, dataset, task),
+                baseline(singles, dataset, task),
                 *(
                     study.scores(dataset, "untrained", TASKS, task, "linear", model=floor)
                     for floor in ("untrained", "raw")
@@ -173,7 +180,7 @@ def beyond(study: Study, method: str) -> str:
                 test = compare([ours[k] for k in shared], [other[k] for k in shared])
                 parts += [Cell({k: other[k] for k in shared}).text, gained(test)]
             lines.append(f"| {dataset} | {task.upper()} | {' | '.join(parts)} | {len(shared)} |")
-        found = {name: gains(study, dataset, name) for name in names}
+        found = {name: gains(study, singles, dataset, name) for name in names}
         if splits := sorted(set.intersection(*map(set, found.values()))):
             parts = []
             for values in found.values():
@@ -235,8 +242,9 @@ def blocks() -> dict[str, str]:
         for table in make_tables(study):
             # The page has headings of its own.
             found[f"{name} {table.key}"] = to_markdown(table).split("\n", 2)[2].strip()
-    if "beyond" in studies:
-        found |= {f"beyond {method}": beyond(studies["beyond"], method) for method in ("classical", "esame")}
+    singles = studies["beyond"]
+    for name, method in (("beyond", "classical"), ("beyond", "esame")):
+        found[f"{name} {method}"] = beyond(studies[name], singles, method)
     return found
 
 
@@ -253,7 +261,17 @@ def report() -> None:
         text = page.read_text(encoding="utf-8")
         page.write_text(re.sub(r"<!-- begin (.+?) -->\n.*?<!-- end -->", fill, text, flags=re.DOTALL), encoding="utf-8")
         for name in set(re.findall(r"assets/reproduction/([\w.-]+\.svg)", text)) - {DEVIATIONS}:
-            shutil.copy(RESULTS / "paper" / "figures" / name, ASSETS / name)
+            made = RESULTS / "paper" / "figures" / name
+            if not made.is_file():
+                sys.exit(
+                    f"{made}: is not there; `make reproduction-report` makes it first (`same report {made.parents[1]}`)"
+                )
+            shutil.copy(made, ASSETS / name)
+
+
+def by_name(rows: list[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, float]]:
+    """The scores of an evaluation by model, probe and task."""
+    return {(row["model"], row["probe"], row["task"]): row["scores"] for row in rows}
 
 
 def rerun(asked: argparse.Namespace) -> None:
@@ -273,10 +291,13 @@ def rerun(asked: argparse.Namespace) -> None:
             execute(Job(config, folder, asked.data, choose_c=study.plan.choose_c), lambda *news: None, lambda: False)
             again = read_json(folder / EVALUATION)
         for protocol in ("paper", "released"):
-            for before, now in zip(study.runs[config.key].rows[protocol], again[protocol], strict=True):
-                equal &= before == now
-                numbers = (f"{100 * next(iter(row['scores'].values())):.3f}" for row in (before, now))
-                print(f"split {config.split}", protocol, before["model"], before["probe"], before["task"], *numbers)
+            before, now = (by_name(rows[protocol]) for rows in (study.runs[config.key].rows, again))
+            equal &= before == now
+            for name in before | now:
+                numbers = (
+                    f"{100 * next(iter(rows[name].values())):.3f}" if name in rows else "-" for rows in (before, now)
+                )
+                print(f"split {config.split}", protocol, *name, *numbers)
     print("the same numbers" if equal else "NOT the same numbers")
     sys.exit(not equal)
 

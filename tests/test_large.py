@@ -120,7 +120,7 @@ def test_a_probe_through_the_disk_finds_what_one_in_memory_does(large, monkeypat
     assert set(few) == {("esame", task) for task in ("gc", "nc", "lp")}
     for how, message in [
         ({"protocol": "released"}, "protocol: released is not possible"),
-        ({"choose_c": True}, "choose_c: True is not possible"),
+        ({"choose_c": "loss"}, "choose_c: loss is not possible"),
         ({"probes": ["own"]}, "probes: own: a set of this size has linear probes only"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -37,7 +37,8 @@ DataOption = Annotated[
     Path | None, typer.Option("--data", metavar="DIR", help="Where local sets lie; SAME_DATA by default.")
 ]
 ChooseCOption = Annotated[
-    bool, typer.Option("--choose-c", help="Choose the C of linear probes on the validation graphs, in the place of 1.")
+    str | None,
+    typer.Option(help="Choose the C of linear probes on validation graphs, by score or (steadier) loss; 1 otherwise."),
 ]
 EngineOption = Annotated[str, typer.Option(help="local: processes on this machine; ray: a cluster.")]
 WorkersOption = Annotated[int | None, typer.Option(min=1, help="Runs at once; one a core by default.")]
@@ -148,7 +149,7 @@ def study(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any key of the configuration, for all runs.")
     ] = None,
     pair: Annotated[str, typer.Option(help="Pair features: concat, the paper's, or symmetric.")] = "concat",
-    choose_c: ChooseCOption = False,
+    choose_c: ChooseCOption = None,
     tuned: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Configurations that `same tune` found; --set wins over them.")
     ] = None,
@@ -551,7 +552,7 @@ def evaluate(
     probes: Annotated[str, typer.Option(help="Any of linear, network, own.")] = "linear,network,own",
     tasks: Annotated[str | None, typer.Option("--tasks", "-t", help="All that the set offers by default.")] = None,
     solver: Annotated[str, typer.Option(help="Of the SVM: newton (ours, exact) or sklearn.")] = "newton",
-    choose_c: ChooseCOption = False,
+    choose_c: ChooseCOption = None,
     floors: Annotated[bool, typer.Option(help="Also majority, raw features and the untrained encoder.")] = True,
     most_graphs: Annotated[
         int | None, typer.Option(min=10, help="Of a large set: graphs of each part to probe; all by default.")

@@ -10,3 +10,7 @@ METHODS = {
     "untrained": "the encoder at its initialisation, a floor",
 }
 """What can be trained, with one line each."""
+
+CHOOSE_C = ("score", "loss")
+"""What validation graphs choose the C of a linear probe by: the score that tables show; or, for classes, the cross
+entropy of decision values, which a hundred graphs tell far more steadily than an accuracy."""

@@ -4,14 +4,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from helpers import random_store
 from same.config import Config
 from same.embedding import embed_set
 from same.errors import InputError
 from same.graphs import GraphBatch, GraphStore, Split, load, planted, split
+from same.names import CHOOSE_C
 from same.probes import NetworkProbe, evaluate_run
-from same.probes.evaluate import Probing
+from same.probes.evaluate import GRID, Probing
 from same.probes.network import take
 from same.probes.protocols import probe_examples, released_links
 from same.runs import open_run, run
@@ -96,11 +101,54 @@ def test_validation_is_touched_only_where_asked(trained, monkeypatch):
         return sets
 
     plain = evaluate_run(trained, probes=("linear",))
-    chosen = evaluate_run(trained, probes=("linear",), choose_c=True)
+    chosen = [evaluate_run(trained, probes=("linear",), choose_c=rule) for rule in CHOOSE_C]
     monkeypatch.setattr("same.probes.evaluate.probe_examples", spoil)
     assert evaluate_run(trained, probes=("linear",)) == plain
     assert spoilt
-    assert evaluate_run(trained, probes=("linear",), choose_c=True) != chosen
+    for rule, before in zip(CHOOSE_C, chosen, strict=True):
+        assert evaluate_run(trained, probes=("linear",), choose_c=rule) != before
+
+
+def test_c_is_chosen_by_the_loss_of_classes_and_the_score_of_links(trained):
+    """A literal transcription, by scikit-learn: fit each C on training graphs, keep the best on validation graphs."""
+    probing = Probing.of(CONFIG, choose_c="loss")
+    encode = open_run(trained).encoder
+    found = {row.task: row for row in probing.rows("esame", encode, ("linear",))}
+    picked = {}
+    for task in probing.tasks:
+        x, y = {}, {}
+        for part, examples in probing.sets[task.name].items():
+            with torch.no_grad():
+                nodes = encode(examples.inputs)
+            x[part], y[part] = task.features(nodes, examples).numpy(), examples.y.numpy()
+        scaler = StandardScaler().fit(x["train"].astype(np.float64))
+        rows = {part: scaler.transform(values.astype(np.float64)) for part, values in x.items()}
+        models = [LinearSVC(C=c, tol=1e-6, max_iter=50_000).fit(rows["train"], y["train"]) for c in GRID]
+        decisions = [model.decision_function(rows["validation"]) for model in models]
+        if task.kind == "links":
+            best = max(zip(models, decisions, strict=True), key=lambda pair: roc_auc_score(y["validation"], pair[1]))[0]
+        else:
+            best = min(
+                zip(models, decisions, strict=True),
+                key=lambda pair: log_loss(y["validation"], softmax(pair[1], axis=1), labels=pair[0].classes_),
+            )[0]
+        told = best.decision_function(rows["test"]) if task.kind == "links" else best.predict(rows["test"])
+        expected = roc_auc_score(y["test"], told) if task.kind == "links" else np.mean(told == y["test"])
+        assert found[task.name].main == pytest.approx(expected, abs=2e-3)
+        picked[task.name] = best.C
+    # Not the C that is taken where nothing is chosen: the test would see if nothing were.
+    assert picked["gc"] != 1
+    with pytest.raises(InputError, match="choose_c: 'luck' is not one of score, loss"):
+        Probing.of(CONFIG, choose_c="luck")
+
+
+def test_an_untrained_run_is_its_own_floor(tmp_path):
+    run(CONFIG.model_copy(update={"method": "untrained"}), tmp_path / "run")
+    rows = evaluate_run(tmp_path / "run", probes=("linear",))
+    named = [(row.model, row.probe, row.task) for row in rows]
+    assert len(set(named)) == len(named)
+    alone = evaluate_run(tmp_path / "run", probes=("linear",), floors=False)
+    assert [row for row in rows if row.model == "untrained"] == alone
 
 
 def test_a_models_own_score_does_not_depend_on_what_else_is_probed(tmp_path):

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
+from sklearn.metrics import log_loss
 
 from same.errors import InputError
 from same.probes import compare, delta_m, scores
+from same.probes.metrics import cross_entropy
 
 
 def test_scores_of_hand_made_examples():
@@ -23,6 +25,22 @@ def test_scores_of_hand_made_examples():
 def test_links_of_one_kind_cannot_be_scored():
     with pytest.raises(InputError, match="no pairs of both kinds"):
         scores("links", np.ones(3), np.ones(3))
+
+
+def test_cross_entropy_is_the_log_loss_of_a_softmax():
+    rng = np.random.default_rng(0)
+    for k in (2, 4):
+        y, decision, classes = rng.integers(k, size=30), rng.normal(size=(30, k)), np.arange(k)
+        if k == 2:
+            decision = decision[:, 0]
+        told = special.softmax(decision if k > 2 else np.c_[-decision, decision], axis=1)
+        expected = log_loss(y, told, labels=classes, normalize=False)
+        assert cross_entropy(y, decision, classes) == pytest.approx(expected)
+        # Classes have other names, and some that no training row has: all models are wrong about them alike.
+        more = np.r_[5 + y * 3, 4, 99]
+        rows = np.concatenate([decision, decision[:2]])
+        assert cross_entropy(more, rows, 5 + classes * 3) == pytest.approx(expected)
+    assert cross_entropy(np.array([7, 7]), np.array([-3.0, 3.0]), np.array([7])) == 0
 
 
 def test_delta_m_of_the_papers_definition():

@@ -213,24 +213,25 @@ def test_linear_probes_of_a_study_choose_their_c_if_it_is_asked_for(tmp_path):
         "0",
         *TINY,
     )
-    code, _, err = same(*command, "--choose-c")
+    code, _, err = same(*command, "--choose-c", "loss")
     assert code == 0, err
     (folder,) = (tmp_path / "s" / "runs").iterdir()
     kept = [row for row in json.loads((folder / "evaluation.json").read_text())["paper"] if row["probe"] == "linear"]
     chosen, plain = (
         [as_dict(row) for row in evaluate_run(folder, probes=("linear",), choose_c=c) if row.probe == "linear"]
-        for c in (True, False)
+        for c in ("loss", None)
     )
     assert kept == chosen != plain
-    assert "C of linear probes chosen on validation graphs" in (tmp_path / "s" / "report.md").read_text()
+    assert "C of linear probes chosen by loss on validation graphs" in (tmp_path / "s" / "report.md").read_text()
     code, _, err = same(*command)
     assert code == 2
-    assert "choose_c True" in err
+    assert "choose_c loss" in err
 
 
 def test_mistakes_are_said_before_anything_is_written(finished, tmp_path):
     for arguments, message in [
         (("--questions", "Q9"), "--questions: 'Q9' is not one of"),
+        (("--choose-c", "luck"), "--choose-c: 'luck' is not one of loss, score"),
         (("--set", "widht=3"), "did you mean 'width'"),
         (("--splits", "0-20"), "--splits"),
         (("--engine", "magic"), "--engine: 'magic' is not one of local"),

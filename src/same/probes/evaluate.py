@@ -15,10 +15,11 @@ from same.episodes import embed, moved
 from same.errors import InputError
 from same.graphs import load
 from same.methods.adapt import Params, outputs
+from same.names import CHOOSE_C
 from same.nn import Model
 from same.nn.pairs import Pair
 from same.probes.large import is_large, probe_large
-from same.probes.metrics import MAIN, majority, scores
+from same.probes.metrics import MAIN, cross_entropy, majority, scores
 from same.probes.network import NetworkProbe
 from same.probes.protocols import Protocol, part_examples, probe_examples
 from same.probes.svm import LinearSVM
@@ -30,6 +31,7 @@ log = logging.getLogger("same")
 
 Array = np.ndarray
 Solver = Literal["newton", "sklearn"]
+ChooseC = Literal["score", "loss"]
 
 PROBES = ("linear", "network", "own")
 GRID = tuple(10.0**k for k in range(-5, 3))
@@ -70,7 +72,7 @@ class Probing:
         config: of the run, for its seed and split.
         protocol: how link prediction is evaluated.
         solver: our own for the SVM, or scikit-learn's.
-        choose_c: whether to choose the SVM's C on the validation graphs.
+        choose_c: what to choose the SVM's C by on validation graphs, see `same.names.CHOOSE_C`; 1 by default.
     """
 
     setting: Setting
@@ -79,7 +81,7 @@ class Probing:
     config: Config
     protocol: Protocol
     solver: Solver
-    choose_c: bool
+    choose_c: ChooseC | None
 
     @classmethod
     def of(
@@ -91,7 +93,7 @@ class Probing:
         protocol: Protocol = "paper",
         pair: Pair | None = None,
         solver: Solver = "newton",
-        choose_c: bool = False,
+        choose_c: ChooseC | None = None,
     ) -> "Probing":
         """The probing of a configuration's set and split.
 
@@ -102,8 +104,10 @@ class Probing:
             protocol: how link prediction is evaluated.
             pair: what probes see of two nodes; what the run was trained with by default.
             solver: `newton` or `sklearn`.
-            choose_c: whether to choose the SVM's C on the validation graphs.
+            choose_c: what to choose the SVM's C by on validation graphs, see `same.names.CHOOSE_C`; 1 by default.
         """
+        if choose_c not in (None, *CHOOSE_C):
+            raise InputError(f"choose_c: {choose_c!r} is not one of {', '.join(CHOOSE_C)}")
         setting = prepare(config, data)
         names = tasks or [name for name, kind in TASKS.items() if not kind.missing(setting.store)]
         chosen = make_tasks(list(names), setting.store, pair=pair or config.pair)
@@ -178,11 +182,14 @@ class Probing:
         def told(model: Any, part: str) -> Array:
             return model.decision_function(x[part]) if task.kind == "links" else model.predict(x[part])
 
-        c = 1.0
-        if self.choose_c:
-            found = {c: scores(task.kind, y["validation"], told(fitted(c), "validation")) for c in GRID}
-            c = max(found, key=lambda c: found[c][MAIN[task.kind]])
-        return told(fitted(c), part)
+        def worth(model: Any) -> float:
+            if self.choose_c == "loss" and task.kind == "classes":
+                return -cross_entropy(y["validation"], model.decision_function(x["validation"]), model.classes_)
+            return scores(task.kind, y["validation"], told(model, "validation"))[MAIN[task.kind]]
+
+        # Of several that are worth the same, the first: the smallest C.
+        model = max(map(fitted, GRID), key=worth) if self.choose_c else fitted(1.0)
+        return told(model, part)
 
 
 def adapted_heads(config: Config, setting: Setting, model: Model) -> dict[str, Params]:
@@ -229,7 +236,9 @@ def evaluate_run(
         return _evaluate_large(run, probes, floors, data, most_graphs, **how)
     probing = Probing.of(run.config, data=data, **how)
     rows = probing.floors() if floors else []
-    rows += probing.rows(run.config.method, run.encoder, probes)
+    # The untrained encoder is a floor of its own, which need not be probed twice.
+    done = {row.probe for row in rows if row.model == run.config.method}
+    rows += probing.rows(run.config.method, run.encoder, [probe for probe in probes if probe not in done])
     if "own" in probes and how.get("pair") in (None, run.config.pair) and run.config.method != "untrained":
         model = probing.setting.model
         model.load_state_dict({name: run.state[name] for name in model.state_dict()})
@@ -249,7 +258,7 @@ def _evaluate_large(
     **how: Any,
 ) -> list[Row]:
     """The linear probes of a set of any size."""
-    usual = {"protocol": "paper", "solver": "newton", "choose_c": False}
+    usual = {"protocol": "paper", "solver": "newton", "choose_c": None}
     for name, value in how.items():
         if value != usual.get(name, value):
             raise InputError(f"{name}: {value} is not possible for a set of this size; leave it out")

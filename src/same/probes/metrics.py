@@ -39,6 +39,25 @@ def scores(kind: Kind, y: Array, predicted: Array) -> dict[str, float]:
     return {"r2": float(r2), "mae": float(mae)}
 
 
+def cross_entropy(y: Array, decision: Array, classes: Array) -> float:
+    """−Σ log softmax(decision)[y], the loss of decision values, whose sizes it takes into account.
+
+    Args:
+        y: [n] what is true; a class that is not among `classes` counts nothing.
+        decision: [n] for two classes, [n, k] for more.
+        classes: [k] the classes that the columns are for, sorted.
+
+    >>> cross_entropy(np.array([0, 1]), np.array([-9.0, 9.0]), np.array([0, 1])) < 1e-6
+    True
+    """
+    from scipy.special import log_softmax
+
+    values = np.stack([-decision, decision], axis=1)[:, -len(classes) :] if decision.ndim == 1 else decision
+    known = np.isin(y, classes)
+    told = log_softmax(values, axis=1)[known, np.searchsorted(classes, y[known])]
+    return float(-told.sum())
+
+
 def majority(kind: Kind, train: Array, test: Array) -> Array:
     """What who knows nothing but the labels of training tells: the most common class, or the mean.
 

@@ -29,7 +29,7 @@ class Job:
         data: where local sets lie.
         after: the key of the run it waits for.
         evaluate: whether to evaluate it on its test graphs, too.
-        choose_c: whether linear probes choose their C on validation graphs then.
+        choose_c: what linear probes choose their C by then, see `same.names.CHOOSE_C`.
         give_up: asked with the history after every validation whether to leave it unfinished; goes to other processes.
     """
 
@@ -38,7 +38,7 @@ class Job:
     data: Path | None = None
     after: str | None = None
     evaluate: bool = True
-    choose_c: bool = False
+    choose_c: str | None = None
     give_up: Callable[[Sequence[dict[str, Any]]], bool] | None = None
 
 

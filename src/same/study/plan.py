@@ -6,6 +6,7 @@ from typing import Any
 
 from same.config import FIRST_TASKS, Config, make_config
 from same.errors import InputError
+from same.names import CHOOSE_C
 from same.study.tuned import config_name
 
 TASKS = FIRST_TASKS
@@ -76,7 +77,7 @@ class Plan:
     Attributes:
         settings: of every run, beside what tells the runs apart.
         tuned: of the runs of a set, method and tasks, by the name of the tuned configuration; `settings` win.
-        choose_c: whether linear probes choose the SVM's C on validation graphs, or have C = 1.
+        choose_c: what linear probes choose the SVM's C by, on validation graphs (`score` or `loss`); None for C = 1.
         defaults: what holds where nothing else is said: a study keeps to those it began with.
     """
 
@@ -88,7 +89,7 @@ class Plan:
     budget: str = "paper"
     settings: tuple[tuple[str, Any], ...] = (("pair", "concat"),)
     tuned: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
-    choose_c: bool = False
+    choose_c: str | None = None
     defaults: tuple[tuple[str, Any], ...] = field(default_factory=lambda: _defaults())
 
     def __post_init__(self) -> None:
@@ -96,6 +97,7 @@ class Plan:
             ("questions", self.questions, QUESTIONS),
             ("methods", self.methods or (), {kind.method for kinds in QUESTIONS.values() for kind in kinds}),
             ("budget", (self.budget,), BUDGETS),
+            ("choose-c", (self.choose_c,) if self.choose_c else (), CHOOSE_C),
         ):
             for value in values:
                 if value not in known:

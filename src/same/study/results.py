@@ -17,7 +17,7 @@ log = logging.getLogger("same")
 PLAN, RUNS, ERRORS, EVALUATION = "study.json", "runs", "errors", "evaluation.json"
 
 
-def evaluate_once(folder: Path, data: Path | None, *, choose_c: bool = False) -> None:
+def evaluate_once(folder: Path, data: Path | None, *, choose_c: str | None = None) -> None:
     """Evaluates a finished run, under both protocols, unless it has been done; `choose_c`: see `Probing.of`."""
     from same.probes.evaluate import as_dict, evaluate_run
 

@@ -143,7 +143,7 @@ def caption(study: Study, protocol: str = "paper") -> str:
     if done < planned:
         splits, few = "splits", f" {done} of {planned} splits are done; in brackets, how many a cell has."
     rest = "".join(f", {name} {value}" for name, value in settings.items() if name not in names)
-    rest += ", C of linear probes chosen on validation graphs" if study.plan.choose_c else ""
+    rest += f", C of linear probes chosen by {study.plan.choose_c} on validation graphs" if study.plan.choose_c else ""
     rest += ", tuned configurations where there are any" if study.plan.tuned else ""
     inputs = ", ".join([str(settings["scaling"]), *(f"{s} {settings[s]}" for s in ("degree", "walk") if settings[s])])
     other = sorted({config.scaling for config in runs} - {settings["scaling"]})

@@ -243,7 +243,7 @@ def blocks() -> dict[str, str]:
             # The page has headings of its own.
             found[f"{name} {table.key}"] = to_markdown(table).split("\n", 2)[2].strip()
     singles = studies["beyond"]
-    for name, method in (("beyond", "classical"), ("beyond", "esame")):
+    for name, method in (("beyond-loss", "classical"), ("beyond", "esame")):
         found[f"{name} {method}"] = beyond(studies[name], singles, method)
     return found
 

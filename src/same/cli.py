@@ -576,12 +576,13 @@ def evaluate(
     config = open_run(folder).config
     if as_json:
         about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
-        typer.echo(json.dumps({**about, "rows": list(map(as_dict, rows))}, indent=1))
+        typer.echo(json.dumps({**about, "choose_c": choose_c, "rows": list(map(as_dict, rows))}, indent=1))
         return
     print_rows(
         rows,
         f"{config.dataset}, split {config.split}, seed {config.seed}: protocol {protocol}, "
-        f"pair features {pair or config.pair}; scores on test graphs, %",
+        f"pair features {pair or config.pair}, C {f'chosen by {choose_c}' if choose_c else '= 1'}; "
+        "scores on test graphs, %",
     )
 
 

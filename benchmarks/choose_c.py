@@ -6,6 +6,7 @@ accuracy of the probe that was chosen: the mean of 300 such cuts, in percent. Te
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 from same.machine import settle
@@ -26,10 +27,10 @@ from same.study.plan import DATASETS  # noqa: E402
 CUTS, CHOOSING = 300, 0.7
 
 
-def squared_hinge(y: np.ndarray, decision: np.ndarray, classes: np.ndarray) -> float:
-    """The loss that the SVM itself minimises, of all of its classifiers."""
+def hinge(y: np.ndarray, decision: np.ndarray, classes: np.ndarray, power: int = 1) -> float:
+    """The hinge loss of all classifiers of an SVM; squared, it is what the SVM itself minimises."""
     decision = np.stack([-decision, decision], axis=1) if decision.ndim == 1 else decision
-    return float(np.square(np.maximum(0, 1 - np.where(y[:, None] == classes, 1, -1) * decision)).sum())
+    return float((np.maximum(0, 1 - np.where(y[:, None] == classes, 1, -1) * decision) ** power).sum())
 
 
 def told(config: Config, encoder: torch.nn.Module | None, data: Path) -> dict[str, float]:
@@ -44,7 +45,8 @@ def told(config: Config, encoder: torch.nn.Module | None, data: Path) -> dict[st
     right = np.array([model.predict(x_valid) == y_valid for model in models])
     one = np.arange(len(y_valid))[:, None]
     worth = {"accuracy": right.astype(float)}
-    for name, loss in (("cross entropy", cross_entropy), ("squared hinge", squared_hinge)):
+    losses = {"cross entropy": cross_entropy, "squared hinge": partial(hinge, power=2), "hinge": hinge}
+    for name, loss in losses.items():
         decisions = [(model, model.decision_function(x_valid)) for model in models]
         worth[name] = -np.array([[loss(y_valid[i], d[i], model.classes_) for i in one] for model, d in decisions])
     rng, found = np.random.default_rng(0), dict.fromkeys([*worth, *(f"C = {c:g}" for c in GRID)], 0.0)

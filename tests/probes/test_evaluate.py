@@ -76,6 +76,14 @@ def test_every_task_is_probed_beside_the_floors(trained):
     }
 
 
+@pytest.mark.parametrize("settings", [{"dropout": 0.5}, {"batch_norm": True}])
+def test_the_untrained_floor_is_the_untrained_encoder_as_it_would_be_used(tmp_path, settings):
+    """No dropout, and no batch statistics of the graphs that are told."""
+    run(CONFIG.model_copy(update={"method": "untrained", **settings}), tmp_path / "run")
+    floor = [row for row in evaluate_run(tmp_path / "run", probes=("linear",)) if row.model == "untrained"]
+    assert floor == evaluate_run(tmp_path / "run", probes=("linear",), floors=False)
+
+
 def test_evaluation_repeats_and_does_not_depend_on_what_else_is_probed(trained):
     whole = {(r.model, r.probe, r.task): r.scores for r in evaluate_run(trained)}
     assert {(r.model, r.probe, r.task): r.scores for r in evaluate_run(trained)} == whole

@@ -121,7 +121,7 @@ class Probing:
     def floors(self) -> list[Row]:
         """Majority, raw features and the untrained encoder."""
         raw = self.rows("raw", lambda batch: batch.x, ("linear",))
-        return [*self.majority(), *raw, *self.rows("untrained", self.setting.model.encoder, ("linear",))]
+        return [*self.majority(), *raw, *self.rows("untrained", self.setting.model.encoder.eval(), ("linear",))]
 
     def majority(self) -> list[Row]:
         """The most common class, or the mean, of the training examples; nothing is known of a link."""

@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,18 @@ def test_every_published_number_has_a_row(reproduction):
     splits = set.intersection(*map(set, gains))
     expected = sum(sum(gain[k] for gain in gains) / len(tasks) for k in splits) / len(splits)
     assert float(row["ours"]) == pytest.approx(expected, abs=0.006)
+
+
+def test_a_row_is_of_the_splits_that_all_its_columns_have(reproduction):
+    study = Study.open(ROOT / "reproduction/paper")
+    some = {
+        key: run
+        for key, run in study.runs.items()
+        if run.config.dataset != "COX2" and (run.config.method, run.config.split) != ("esame", 0)
+    }
+    rows = reproduction.same_probe(replace(study, runs=some)).splitlines()
+    whole = len(study.scores("DHFR", "esame", ("lp",), "lp", "linear"))
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    counts = {row[0]: row[-1] for row in cells}
+    assert counts["DHFR"] == counts["DHFR GC"] == str(whole - 1)
+    assert counts["COX2"] == counts["COX2 LP"] == "0"

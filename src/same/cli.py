@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -136,7 +137,7 @@ def demo(
 def study(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The study's folder; the same command goes on with it.")],
     questions: Annotated[
-        str | None, typer.Option(help="Of floors, fig1, Q1, Q2, Q3, Q4, appendix, weighting; all by default.")
+        str | None, typer.Option(help="Of floors, overview, fig1, Q1, Q2, Q3, Q4, appendix, weighting; all by default.")
     ] = None,
     datasets: Annotated[str | None, typer.Option(help="ENZYMES,PROTEINS,DHFR,COX2 by default.")] = None,
     methods: Annotated[str | None, typer.Option(help="Only these; all that the questions need by default.")] = None,
@@ -565,7 +566,7 @@ def evaluate(
     Example: same evaluate runs/first --protocol paper --pair symmetric
     """
     settle()
-    from same.probes.evaluate import as_dict, evaluate_run
+    from same.probes.evaluate import evaluate_run
     from same.runs import open_run
     from same.show import print_rows
 
@@ -576,7 +577,7 @@ def evaluate(
     config = open_run(folder).config
     if as_json:
         about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
-        typer.echo(json.dumps({**about, "choose_c": choose_c, "rows": list(map(as_dict, rows))}, indent=1))
+        typer.echo(json.dumps({**about, "choose_c": choose_c, "rows": list(map(asdict, rows))}, indent=1))
         return
     print_rows(
         rows,

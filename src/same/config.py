@@ -41,6 +41,7 @@ __all__ = [
     "PRESETS",
     "Config",
     "as_toml",
+    "first_config",
     "make_config",
     "parse_setting",
     "read_config",
@@ -162,6 +163,11 @@ class Config(BaseModel):
         """What another configuration has different, as `name: this, not that`."""
         ours, theirs = self.model_dump(), other.model_dump()
         return "; ".join(f"{name}: {theirs[name]}, not {ours[name]}" for name in ours if ours[name] != theirs[name])
+
+
+def first_config(config: Config) -> Config:
+    """What fine-tuning starts from: classical training on three tasks."""
+    return config.model_copy(update={"method": "classical", "tasks": FIRST_TASKS})
 
 
 def make_config(values: Mapping[str, Any], origin: str = "configuration") -> Config:

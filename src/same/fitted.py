@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from same import __version__
-from same.config import Config, make_config, read_config
+from same.config import Config, first_config, make_config, read_config
 from same.errors import DamagedError, InputError
 from same.files import atomic, seal, unsealed
 from same.graphs import GraphStore, Inputs, Split
@@ -26,7 +26,6 @@ from same.runs import (
     Setting,
     arrange,
     assemble,
-    first_config,
     inputs_from,
     inputs_state,
     lessons,

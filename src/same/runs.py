@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from same import __version__
-from same.config import FIRST_TASKS, Config, make_config, read_config
+from same.config import FIRST_TASKS, Config, first_config, make_config, read_config
 from same.episodes import (
     Build,
     EpisodeSampler,
@@ -300,11 +300,6 @@ def _first_run(config: Config, folder: Path) -> tuple[Config, Path]:
     first = first_config(config)
     beside = folder.parent / first.key
     return first, beside if finished(beside) is not None else folder / "first"
-
-
-def first_config(config: Config) -> Config:
-    """What fine-tuning starts from: classical training on three tasks."""
-    return config.model_copy(update={"method": "classical", "tasks": FIRST_TASKS})
 
 
 def start_from(model: Model, there: Mapping[str, Tensor]) -> None:

@@ -97,7 +97,7 @@ def test_every_network_that_a_table_shows_is_trained_and_no_other():
 def test_a_study_that_grew_is_in_the_papers_order():
     first = Plan(questions=("Q4",), datasets=("mine", "COX2"), splits=(3,))
     grown = Plan(questions=("fig1",), datasets=("ENZYMES",), splits=(0,)).grown(first)
-    assert (grown.questions, grown.datasets, grown.splits) == (("fig1", "Q4"), ("ENZYMES", "COX2", "mine"), (3, 0))
+    assert (grown.questions, grown.datasets, grown.splits) == (("fig1", "Q4"), ("ENZYMES", "COX2", "mine"), (0, 3))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 from same.cli import app
 from same.config import Config
 from same.errors import InputError
-from same.probes.evaluate import as_dict, evaluate_run
+from same.probes.evaluate import evaluate_run
 from same.study.engine import Job, local
 from same.study.plan import Plan
 from same.study.report import _learning_curves, write_report
@@ -218,11 +219,14 @@ def test_linear_probes_of_a_study_choose_their_c_if_it_is_asked_for(tmp_path):
     (folder,) = (tmp_path / "s" / "runs").iterdir()
     kept = [row for row in json.loads((folder / "evaluation.json").read_text())["paper"] if row["probe"] == "linear"]
     chosen, plain = (
-        [as_dict(row) for row in evaluate_run(folder, probes=("linear",), choose_c=c) if row.probe == "linear"]
+        [asdict(row) for row in evaluate_run(folder, probes=("linear",), choose_c=c) if row.probe == "linear"]
         for c in ("loss", None)
     )
     assert kept == chosen != plain
-    assert "C of linear probes chosen by loss on validation graphs" in (tmp_path / "s" / "report.md").read_text()
+    written = (tmp_path / "s" / "report.md").read_text()
+    assert "C of linear probes chosen by loss (LP: ROC AUC) on validation graphs" in written
+    assert "≈ within the published spread" in written
+    assert "Claims" not in written  # There are none without a question.
     code, _, err = same(*command)
     assert code == 2
     assert "choose_c loss" in err

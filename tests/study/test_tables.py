@@ -120,7 +120,8 @@ def test_the_written_forms_are_exactly_these():
         "GC+NC,eSAME,ENZYMES,2.5000,2.5000,2,-0.8,0.8,▲,,",
     ]
     assert r"GC+NC & eSAME & 2.5 $\pm$ 2.5 (-0.8 $\pm$ 0.8 $\uparrow$) \\" in to_latex(table)
-    assert r"a\textbackslash{}b\_c" in to_latex(replace(table, columns=[r"a\b_c"]))
+    assert r"a\textbackslash{}b\_c\textasciitilde{}" in to_latex(replace(table, columns=[r"a\b_c~"]))
+    assert to_markdown(replace(table, columns=["a|b"])).splitlines()[4] == "| tasks | model | a&#124;b |"
 
 
 def test_every_table_of_scores_has_floors():
@@ -194,15 +195,17 @@ def test_claims_are_held_against_the_published_numbers_too():
     assert all(c.cells == int(count.split()[-1]) for c, count in zip(found, counts, strict=True))
 
 
-def test_a_caption_counts_the_splits_that_are_done_and_says_what_was_tuned():
+def test_a_caption_says_whether_splits_are_missing_and_what_was_tuned():
     done = make_tables(make(SCORES, replace(Q4, methods=("classical", "esame"))))[0].caption
-    assert "0 of 2 splits are done; in brackets" in done  # The untrained encoder is missing.
+    assert "over 2 splits, in brackets of how many if fewer, in percent" in done  # The untrained encoder is missing.
     runs = SCORES | {("untrained", ("gc", "nc", "lp")): linear("untrained", ["gc"], [30.0], [30.0])}
     whole = make_tables(make(runs, replace(Q4, methods=("classical", "esame"))))[0].caption
     assert whole.startswith("Mean ± standard deviation over 2 splits, in percent. Protocol paper")
     assert "inputs standardise, degree 16, " in whole
     tuned = replace(Q4, tuned=(("ENZYMES-classical-gc", (("scaling", "both"),)),))
     assert "inputs standardise, degree 16 (both where tuned so), " in make_tables(make(SCORES, tuned))[0].caption
+    tuned = replace(Q4, tuned=(("ENZYMES-classical-gc", (("degree", 0),)), ("ENZYMES-classical-nc", (("walk", 8),))))
+    assert "standardise, degree 16 (degree 0, walk 8 where tuned so), " in make_tables(make(SCORES, tuned))[0].caption
 
 
 def test_a_split_whose_single_task_model_gets_nothing_right_has_no_delta_m():

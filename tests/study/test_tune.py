@@ -475,6 +475,15 @@ def test_a_study_takes_tuned_configurations(found, tmp_path):
         remember(replace(plan, tuned=()), tmp_path / "study")
 
 
+def test_what_a_study_compares_cannot_be_tuned(tmp_path):
+    text = 'dataset = "planted"\nmethod = "classical"\ntasks = ["gc", "nc"]\nweighting = "{}"\n'
+    (tmp_path / "a.toml").write_text(text.format("fixed"))
+    assert set(read_tuned(tmp_path)) == {"planted-classical-gc+nc"}
+    (tmp_path / "a.toml").write_text(text.format("uncertainty"))
+    with pytest.raises(InputError, match=r"a\.toml: weighting = 'uncertainty': what a study compares cannot be tuned"):
+        read_tuned(tmp_path)
+
+
 def test_fine_tuning_takes_the_configuration_of_what_it_starts_from():
     plan = Plan(
         questions=("Q2",), datasets=("planted",), splits=(0,), tuned=(("planted-classical-gc+nc+lp", (("width", 8),)),)

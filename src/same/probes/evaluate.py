@@ -295,8 +295,3 @@ def linear_model(task: GraphTask, solver: Solver, c: float) -> Any:
     if solver == "sklearn":
         return make_pipeline(StandardScaler(), LinearSVC(C=c, random_state=0))
     raise InputError(f"solver: {solver!r} is not one of newton, sklearn")
-
-
-def as_dict(row: Row) -> dict[str, Any]:
-    """A row as plain values."""
-    return {"model": row.model, "probe": row.probe, "task": row.task, "scores": row.scores}

@@ -1,6 +1,6 @@
 """Scores, and comparisons of scores over splits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,18 +111,26 @@ class Comparison:
         return self.splits >= 5 and self.t_test < level
 
 
-def compare(a: Sequence[float], b: Sequence[float], *, test_share: float = 0.2, train_share: float = 0.7) -> Comparison:
+def paired(*scores: Mapping[int, float]) -> list[list[float]]:
+    """The scores of several models over the splits that all of them have, in their order.
+
+    >>> paired({0: 0.5, 1: 0.6, 2: 0.7}, {2: 0.9, 1: 0.8})
+    [[0.6, 0.7], [0.8, 0.9]]
+    """
+    shared = sorted(set.intersection(*map(set, scores)))
+    return [[values[k] for k in shared] for values in scores]
+
+
+def compare(a: Sequence[float], b: Sequence[float]) -> Comparison:
     """The differences a − b, split by split, with two tests of whether they could be chance.
 
     The t statistic is corrected for training sets that overlap (Nadeau & Bengio, 2003):
 
-        t = mean(d) / sqrt((1/k + n_test/n_train) var(d)),   k − 1 degrees of freedom
+        t = mean(d) / sqrt((1/k + n_test/n_train) var(d)),   k − 1 degrees of freedom,   n_test/n_train = 2/7
 
     Args:
         a: scores of one model, one a split.
         b: scores of the other, on the same splits.
-        test_share: n_test.
-        train_share: n_train.
 
     >>> compare([0.9, 0.8, 0.85], [0.7, 0.65, 0.6]).mean
     0.2
@@ -140,5 +148,5 @@ def compare(a: Sequence[float], b: Sequence[float], *, test_share: float = 0.2, 
     wilcoxon = float(stats.wilcoxon(d).pvalue)
     if np.ptp(d) <= 1e-12:  # The same difference everywhere, one graph perhaps: no spread for t to be measured by.
         return Comparison(mean, wilcoxon, wilcoxon, len(d))
-    t = d.mean() / np.sqrt((1 / len(d) + test_share / train_share) * d.var(ddof=1))
+    t = d.mean() / np.sqrt((1 / len(d) + 2 / 7) * d.var(ddof=1))
     return Comparison(mean, float(2 * stats.t.sf(abs(t), len(d) - 1)), wilcoxon, len(d))

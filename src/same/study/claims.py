@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from same.probes.metrics import compare
+from same.probes.metrics import compare, paired
 from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS
 from same.study.published import published
 from same.study.results import Study
@@ -170,7 +170,7 @@ def _scores(
 
 def _differences(values: dict[int, float], base: dict[int, float]) -> list[float]:
     """Over the splits that both have."""
-    return [values[k] - base[k] for k in sorted(set(values) & set(base))]
+    return [a - b for a, b in zip(*paired(values, base), strict=True)]
 
 
 def _published_gap(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from same.config import FIRST_TASKS, Config, make_config
+from same.config import FIRST_TASKS, Config, first_config, make_config
 from same.errors import InputError
 from same.names import CHOOSE_C
 from same.study.tuned import config_name
@@ -190,9 +190,11 @@ class Plan:
             # In the paper's order, so that tables do not depend on how a study grew; what it does not name, behind.
             return tuple(sorted(dict.fromkeys([*theirs, *mine]), key=lambda name: order.get(name, len(order))))
 
-        names = ("questions", "datasets", "methods", "tasks", "splits")
+        splits = tuple(sorted({*self.splits, *other.splits}))
+
+        names = ("questions", "datasets", "methods", "tasks")
         both = {name: union(getattr(self, name), getattr(other, name)) for name in names}
-        return replace(self, **both, defaults=other.defaults)
+        return replace(self, **both, splits=splits, defaults=other.defaults)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""
@@ -226,9 +228,7 @@ def network_tasks(config: Config) -> tuple[str, ...]:
 
 def first_of(config: Config) -> str | None:
     """The key of the run that must be done before this one, if there is one."""
-    if config.method != "finetuned":
-        return None
-    return config.model_copy(update={"method": "classical", "tasks": FIRST_TASKS}).key
+    return first_config(config).key if config.method == "finetuned" else None
 
 
 def parse_task_sets(text: str) -> tuple[tuple[str, ...], ...]:

@@ -27,6 +27,11 @@ from same.study.tables import LABELS, Cell, Table, caption, delta_values, make_t
 log = logging.getLogger("same")
 
 PAGE = "report.html"
+MARKS = (
+    "Behind or below ours: what was published, with ≈ within the published spread (a point where none is given), "
+    "▲ better, ▼ worse. * differs from single-task classical training (in Table 4: from classical training on the same "
+    "two tasks) beyond noise, each cell for itself (corrected resampled paired t-test, p < 0.05)."
+)
 _DRAWN = 600
 
 
@@ -50,13 +55,15 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
         # A set may be called by its path. On its own a figure has no page whose colour it could take.
         file = re.sub(r"[^\w.-]+", "_", name) + ".svg"
         _write(folder / "figures" / file, svg.replace("<svg ", '<svg color="#222" ', 1))
-    lines_ = ["# Study", "", caption(study), "", "## Claims", "", claims_to_markdown(claims), ""]
+    lines_ = ["# Study", "", caption(study), "", MARKS.replace("*", r"\*"), ""]
+    lines_ += ["## Claims", "", claims_to_markdown(claims), ""] if claims else []
     _write(folder / "report.md", "\n".join([*lines_, *(to_markdown(table) for table in tables)]))
 
     environment = Environment(loader=PackageLoader("same.study", "."), autoescape=True, trim_blocks=True)
     page = environment.get_template("report.html.j2").render(
         title=f"SAME: {', '.join(study.plan.datasets)}",
         about=caption(study),
+        marks=MARKS,
         done=len(study.runs),
         planned=len(study.plan.runs()),
         claims=claims,
@@ -140,7 +147,8 @@ def claims_to_markdown(claims: list[Claim]) -> str:
 
 
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
+    lines_ = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(text.replace('|', '&#124;') for text in row)} |" for row in lines_)
 
 
 def _both(cell: Cell) -> str:
@@ -177,6 +185,7 @@ def to_csv(table: Table) -> str:
 
 
 _TEX = {special: f"\\{special}" for special in "&%$#_{}"} | {"\\": r"\textbackslash{}"}
+_TEX |= {"^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
 _TEX |= {"±": r"$\pm$", "→": r"$\to$", "≈": r"$\approx$", "▲": r"$\uparrow$", "▼": r"$\downarrow$", "Δ": r"$\Delta$"}
 
 
@@ -194,7 +203,9 @@ def to_latex(table: Table) -> str:
             lines_.append(r"\midrule")
         lines_.append(" & ".join([tex(label), tex(model), *(tex(_both(c)) for c in cells)]) + r" \\")
         before = label
-    return "\n".join([f"% {table.title}", f"% {table.caption}", *lines_, r"\bottomrule", r"\end{tabular}", ""])
+    return "\n".join(
+        [f"% {table.title}", f"% {table.caption}", f"% {MARKS}", *lines_, r"\bottomrule", r"\end{tabular}", ""]
+    )
 
 
 def _bar_figures(study: Study, tables: list[Table]) -> dict[str, str]:

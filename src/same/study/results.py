@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ PLAN, RUNS, ERRORS, EVALUATION = "study.json", "runs", "errors", "evaluation.jso
 
 def evaluate_once(folder: Path, data: Path | None, *, choose_c: str | None = None) -> None:
     """Evaluates a finished run, under both protocols, unless it has been done; `choose_c`: see `Probing.of`."""
-    from same.probes.evaluate import as_dict, evaluate_run
+    from same.probes.evaluate import evaluate_run
 
     try:
         read_json(folder / EVALUATION)
@@ -37,7 +37,7 @@ def evaluate_once(folder: Path, data: Path | None, *, choose_c: str | None = Non
         rows = evaluate_run(folder, probes=("linear", "own"), floors=floors, tasks=measured, **how)
         if tasks := [task for task in network_tasks(config) if task in (measured or TASKS)]:
             rows += evaluate_run(folder, probes=("network",), floors=False, tasks=tasks, **how)
-        found[protocol] = list(map(as_dict, rows))
+        found[protocol] = list(map(asdict, rows))
     found["seconds"] = round(time.perf_counter() - wall, 3)
     found["cpu_seconds"] = round(time.process_time() - cpu, 3)
     write_json(folder / EVALUATION, found)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from same.probes.metrics import Comparison, compare, delta_m
+from same.probes.metrics import Comparison, compare, delta_m, paired
 from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS, Kind
 from same.study.published import NAMES, Published, published
 from same.study.results import Study
@@ -135,23 +135,27 @@ def planned(study: Study, method: str, tasks: Sequence[str], **settings: str) ->
 
 def caption(study: Study, protocol: str = "paper") -> str:
     """What a number of this study means."""
-    names = ("pair", "seed", "scaling", "degree", "walk")
+    inputs = {"scaling": "", "degree": "degree ", "walk": "walk "}
+    names = ("pair", "seed", *inputs)
     settings = {name: dict(study.plan.defaults)[name] for name in names} | dict(study.plan.settings)
     runs, planned = study.plan.runs(), len(study.plan.splits)
-    done = planned - len({config.split for config in runs if config.key not in study.runs})
-    splits, few = f"{planned} split{'s' if planned > 1 else ''}", ""
-    if done < planned:
-        splits, few = "splits", f" {done} of {planned} splits are done; in brackets, how many a cell has."
+    splits = f"{planned} split{'s' if planned > 1 else ''}"
+    few = ", in brackets of how many if fewer" if any(config.key not in study.runs for config in runs) else ""
     rest = "".join(f", {name} {value}" for name, value in settings.items() if name not in names)
-    rest += f", C of linear probes chosen by {study.plan.choose_c} on validation graphs" if study.plan.choose_c else ""
+    if study.plan.choose_c:
+        by = {"loss": "loss (LP: ROC AUC)"}.get(study.plan.choose_c, study.plan.choose_c)
+        rest += f", C of linear probes chosen by {by} on validation graphs"
     rest += ", tuned configurations where there are any" if study.plan.tuned else ""
-    inputs = ", ".join([str(settings["scaling"]), *(f"{s} {settings[s]}" for s in ("degree", "walk") if settings[s])])
-    other = sorted({config.scaling for config in runs} - {settings["scaling"]})
-    inputs += f" ({' or '.join(other)} where tuned so)" if other else ""
+    seen = ", ".join(f"{word}{settings[name]}" for name, word in inputs.items() if settings[name])
+    tuned = []
+    for name, word in inputs.items():
+        if other := sorted({getattr(config, name) for config in runs} - {settings[name]}):
+            tuned.append(word + " or ".join(map(str, other)))
+    seen += f" ({', '.join(tuned)} where tuned so)" if tuned else ""
     return (
-        f"Mean ± standard deviation over {splits}, in percent.{few} "
+        f"Mean ± standard deviation over {splits}{few}, in percent. "
         f"Protocol {protocol}, pair features {settings['pair']}, "
-        f"seed {settings['seed']}, inputs {inputs}, budget {study.plan.budget}{rest}. "
+        f"seed {settings['seed']}, inputs {seen}, budget {study.plan.budget}{rest}. "
         "GC and NC: accuracy; LP: " + ("ROC AUC." if protocol == "paper" else "accuracy, as the released code has it.")
     )
 
@@ -163,12 +167,8 @@ def baseline(study: Study, dataset: str, task: str, protocol: str = "paper") -> 
 
 def cell(values: dict[int, float], base: dict[int, float] | None = None, paper: Published | None = None) -> Cell:
     """A cell, compared with a baseline on the splits that both have."""
-    against = None
-    if base:
-        shared = sorted(set(values) & set(base))
-        if len(shared) > 1:
-            against = compare([values[k] for k in shared], [base[k] for k in shared])
-    return Cell(values, paper, against)
+    test = compare(*paired(values, base or {}))
+    return Cell(values, paper, test if test.splits > 1 else None)
 
 
 def floor_rows(
@@ -277,18 +277,33 @@ def _table_q3(study: Study) -> Table:
 
 
 def delta_values(
-    study: Study, dataset: str, method: str, tasks: Sequence[str], lp: str = "paper", **settings: str
+    study: Study,
+    dataset: str,
+    method: str,
+    tasks: Sequence[str],
+    lp: str = "paper",
+    *,
+    probe: str | None = None,
+    singles: Study | None = None,
 ) -> dict[int, float]:
-    """Δm of a multi-task model against single-task classical ones, by split; none where one of these scores 0."""
+    """Δm of a multi-task model against single-task classical ones, by split; none where one of these scores 0.
+
+    Args:
+        study: has the multi-task model.
+        dataset: the set.
+        method: of the model; `untrained` for the encoder at its initialisation.
+        tasks: its tasks.
+        lp: how link prediction is evaluated.
+        probe: how the model is measured; as the paper does by default.
+        singles: has the single-task models, if it is another study.
+    """
     protocol = {task: lp if task == "lp" else "paper" for task in tasks}
     ours, bases = [], []
     for task in tasks:
-        how = {"protocol": protocol[task], **settings}
-        if method == "untrained":
-            ours.append(study.scores(dataset, method, TASKS, task, "linear", **how))
-        else:
-            ours.append(study.scores(dataset, method, tasks, task, probe_of(method, protocol[task]), **how))
-        bases.append(baseline(study, dataset, task, protocol[task]))
+        trained = TASKS if method == "untrained" else tasks
+        how = probe or probe_of(method, protocol[task])
+        ours.append(study.scores(dataset, method, trained, task, how, protocol=protocol[task]))
+        bases.append(baseline(singles or study, dataset, task, protocol[task]))
     shared = [k for k in set.intersection(*map(set, ours + bases)) if min(b[k] for b in bases) > 0]
     return {k: delta_m([o[k] for o in ours], [b[k] for b in bases]) for k in sorted(shared)}
 

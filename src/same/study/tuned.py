@@ -5,13 +5,16 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from same.config import make_config, read_config, toml_value
+from same.config import Config, make_config, read_config, toml_value
 from same.errors import InputError
 from same.files import atomic
 from same.study.space import NOT_SEARCHED
 
 if TYPE_CHECKING:
     from same.study.search import Tuning
+
+_APART = ("weighting", "adapts")
+"""What tables tell runs of one method apart by."""
 
 BEST = "best.toml"
 """The best configuration, in the folder of a search."""
@@ -67,6 +70,9 @@ def read_tuned(folder: Path) -> dict[str, dict[str, Any]]:
             if key not in values:
                 raise InputError(f"{path}: does not say which {key} it is for")
         config = make_config(values, str(path))
+        for key in _APART:
+            if (value := getattr(config, key)) != Config.model_fields[key].default:
+                raise InputError(f"{path}: {key} = {value!r}: what a study compares cannot be tuned; take it out")
         name = config_name(config.dataset, config.method, config.tasks)
         if name in found:
             raise InputError(f"--tuned: {origin[name]} and {path} are both for {name}; leave one of them")

@@ -48,6 +48,8 @@ reproduction: $(VENV)/installed
 		--questions overview --methods classical $(BEYOND)
 	$(BIN)/same study --out reproduction/symmetric --budget short --pair symmetric --tuned configs --questions Q2 \
 		--methods classical,isame,esame --tasks lp,gc+lp,nc+lp,gc+nc+lp
+	$(BIN)/same study --out reproduction/long --budget short --tuned configs --questions Q1,overview \
+		--methods isame,esame --tasks lp,gc+nc+lp --set max_epochs=200
 
 # Every table and figure of the reproduction from the results in this repository, in seconds.
 reproduction-report: $(VENV)/installed

@@ -27,11 +27,11 @@ from same.probes.metrics import Comparison, compare, paired  # noqa: E402
 from same.study.claims import check_claims  # noqa: E402
 from same.study.engine import Job, execute  # noqa: E402
 from same.study.figures import Dot, dots  # noqa: E402
-from same.study.plan import DATASETS, TASKS  # noqa: E402
+from same.study.plan import DATASETS, PAIRS, SAMES, TASKS  # noqa: E402
 from same.study.published import NAMES  # noqa: E402
 from same.study.report import claims_to_markdown, to_markdown  # noqa: E402
 from same.study.results import EVALUATION, Study  # noqa: E402
-from same.study.tables import Cell, baseline, delta_values, make_tables, probe_of  # noqa: E402
+from same.study.tables import LABELS, Cell, baseline, delta_values, make_tables, probe_of  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 RESULTS, ASSETS = ROOT / "reproduction", ROOT / "docs/assets/reproduction"
@@ -105,13 +105,15 @@ def deviation_figure(rows: list[dict[str, object]]) -> str:
     return svg.replace("<svg ", '<svg color="#222" ', 1)
 
 
+def row(where: str, base: dict[int, float], others: list[dict[int, float]]) -> str:
+    """Of a table: others less a baseline, on the splits that all of them have, and how many these are."""
+    beside, *found = paired(base, *others)
+    texts = [gained(compare(ours, beside)) if beside else "" for ours in found]
+    return f"| {where} | {' | '.join(texts)} | {len(beside)} |"
+
+
 def same_probe(study: Study) -> str:
     """Linear classifiers on three-task embeddings and on single-task ones, beside those on classical embeddings."""
-
-    def row(where: str, base: dict[int, float], others: list[dict[int, float]]) -> str:
-        beside, *found = paired(base, *others)
-        texts = [gained(compare(ours, beside)) if beside else "" for ours in found]
-        return f"| {where} | {' | '.join(texts)} | {len(beside)} |"
 
     def linear(dataset: str, method: str, tasks: tuple[str, ...], task: str, **settings: str) -> dict[int, float]:
         return study.scores(dataset, method, tasks, task, "linear", **settings)
@@ -125,12 +127,72 @@ def same_probe(study: Study) -> str:
             others = [linear(dataset, method, TASKS, task) for method in ("isame", "esame", "traditional")]
             others.append(linear(dataset, "traditional", TASKS, task, adapts="heads"))
             lines.append(row(f"{dataset} {task.upper()}", linear(dataset, "classical", TASKS, task), others))
+    lines += ["", "| two tasks, less classical | iSAME | eSAME | splits |", "|---|---|---|---|"]
+    for dataset in study.plan.datasets:
+        for tasks in PAIRS:
+            for task in tasks:
+                base, *others = (linear(dataset, method, tasks, task) for method in ("classical", *SAMES))
+                lines.append(row(f"{dataset} {'+'.join(tasks).upper()}, {task.upper()}", base, others))
     lines += ["", "| LP, less single-task Cl by a linear classifier | Cl, own head | iSAME on LP | eSAME on LP |"]
     lines[-1] += " iSAME on three tasks | eSAME on three tasks | splits |\n|---|---|---|---|---|---|---|"
     for dataset in study.plan.datasets:
         others = [baseline(study, dataset, "lp")]
         others += [linear(dataset, method, tasks, "lp") for tasks in (("lp",), TASKS) for method in ("isame", "esame")]
         lines.append(row(dataset, linear(dataset, "classical", ("lp",), "lp"), others))
+    return "\n".join(lines)
+
+
+def transfer(study: Study) -> str:
+    """Encoders for one task at another, less the encoder that was trained for it, by either probe."""
+    lines = ["| trained on → measured | a network | a linear classifier | splits |", "|---|---|---|---|"]
+    for dataset in study.plan.datasets:
+        for task in TASKS:
+            for source in [source for source in TASKS if source != task]:
+                differences = []
+                for probe in ("network", "linear"):
+                    ours, base = (study.scores(dataset, "classical", (on,), task, probe) for on in (source, task))
+                    differences.append({k: ours[k] - base[k] for k in set(ours) & set(base)})
+                zero = dict.fromkeys(differences[0], 0.0)
+                lines.append(row(f"{dataset} {source.upper()}→{task.upper()}", zero, differences))
+    return "\n".join(lines)
+
+
+def lengths(study: Study) -> str:
+    """How long training took, and whether it came to its end by itself."""
+    lines = ["| model | tasks | runs | epochs, at most | ended there | best epoch the last | the first, untrained |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    groups: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
+    for run in study.runs.values():
+        c = run.config
+        if c.method != "untrained":
+            groups[LABELS[c.method], len(c.tasks), c.epochs].append(run.training)
+    for (model, tasks, most), runs in groups.items():
+        best = [run["best"]["epoch"] for run in runs]
+        counts = (
+            sum(run["epochs"] >= most for run in runs),
+            sum(epoch == run["epochs"] for epoch, run in zip(best, runs, strict=True)),
+            best.count(0),
+        )
+        lines.append(f"| {model} | {tasks} | {len(runs)} | {most} | {' | '.join(map(str, counts))} |")
+    return "\n".join(lines)
+
+
+def longer(study: Study, short: Study) -> str:
+    """SAME with as many epochs as single-task classical training has, beside what the study of the paper gave it."""
+    lines = ["| linear classifier | 40 epochs | up to 200 | gain | less Cl, linear | less Cl, own head | splits |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for dataset in study.plan.datasets:
+        for tasks, task in ((("lp",), "lp"), *((TASKS, task) for task in TASKS)):
+            for method in SAMES:
+                before, now = (each.scores(dataset, method, tasks, task, "linear") for each in (short, study))
+                plain = short.scores(dataset, "classical", (task,), task, "linear")
+                values = paired(now, before, plain, baseline(short, dataset, task))
+                ours, earlier = (Cell(dict(enumerate(each))).text for each in values[:2])
+                gaps = [gained(compare(values[0], other)) if values[0] else "" for other in values[1:]]
+                where = (
+                    f"{dataset} {task.upper()}, {LABELS[method]} on {'three tasks' if tasks == TASKS else 'it alone'}"
+                )
+                lines.append(f"| {where} | {earlier} | {ours} | {' | '.join(gaps)} | {len(values[0])} |")
     return "\n".join(lines)
 
 
@@ -229,6 +291,9 @@ def blocks() -> dict[str, str]:
     found = {
         "claims": claims_to_markdown(check_claims(studies["paper"])),
         "same probe": same_probe(studies["paper"]),
+        "transfer": transfer(studies["paper"]),
+        "lengths": lengths(studies["paper"]),
+        "longer": longer(studies["long"], studies["paper"]),
         "deviations": deviations(rows),
         "cost": cost(studies),
     }

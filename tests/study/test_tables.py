@@ -151,7 +151,7 @@ def test_claims_say_what_holds_and_for_whom():
     assert same.holds is False
     assert same.found == (
         "worst -3.0 (ENZYMES LP, iSAME on lp), best -1.0 (ENZYMES GC, eSAME on gc); better in 0 of 2; "
-        "below -2 in 1 of 2, more than chance in 0"
+        "below -2 in 1 of 2, more than chance in 0; of 1 split"
     )
     assert same.verdict == "does not hold, perhaps by chance (2 of 6 cells run)"
     assert claims["paper", "untrained"].holds is True
@@ -173,7 +173,7 @@ def test_a_claim_fails_for_sure_where_splits_agree(spread, splits, sure):
     claim = next(c for c in check_claims(make(scores, plan)) if (c.protocol, c.subject) == ("paper", "SAME"))
     assert claim.holds is False
     assert claim.sure is sure
-    assert claim.found.endswith(f"below -2 in 1 of 1, more than chance in {int(sure)}")
+    assert claim.found.endswith(f"below -2 in 1 of 1, more than chance in {int(sure)}; of {splits} splits")
 
 
 def test_finetuning_wins_for_sure_where_splits_agree():
@@ -183,7 +183,7 @@ def test_finetuning_wins_for_sure_where_splits_agree():
         ("esame", ("gc", "nc")): linear("esame", ["gc", "nc"], *([46.0 + k / 10, 81.0] for k in range(5))),
     }
     claims = [c for c in check_claims(make(scores, plan)) if "fine-tuned" in c.text and c.subject == "SAME"]
-    assert {c.found for c in claims} == {"outperformed in 1 of 2 cells; ahead by more than chance in 1"}
+    assert {c.found for c in claims} == {"outperformed in 1 of 2 cells; ahead by more than chance in 1; of 5 splits"}
     assert {c.verdict for c in claims} == {"does not hold (2 of 12 cells run)"}
 
 

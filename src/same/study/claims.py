@@ -113,6 +113,9 @@ About = tuple[str, str, str, str]
 def _claim(about: About, cells: Cells, reached: int, holds: bool | None, found: str = "", sure: bool = False) -> Claim:
     """A claim with how many of its cells were run, and in how many the published numbers `reached` its bar."""
     beside = f"{reached} of {len(cells.paper)}" if cells.paper else ""
+    if cells.run:
+        least, most = (pick(map(len, cells.run.values())) for pick in (min, max))
+        found += f"; of {least} split{'s' if least > 1 else ''}" if least == most else f"; of {least} to {most} splits"
     return Claim(*about, holds, found, sure, len(cells.run), len(cells.ours), beside)
 
 

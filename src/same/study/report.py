@@ -18,11 +18,11 @@ from same.errors import InputError
 from same.files import atomic
 from same.study.claims import CHANCE, COLUMNS, Claim, check_claims
 from same.study.figures import bars, lines, scatter
-from same.study.plan import ALL, PAIRS, SAMES, TASKS
+from same.study.plan import TASKS
 from same.study.published import NAMES
 from same.study.results import RUNS, Study
 from same.study.run import describe
-from same.study.tables import LABELS, Cell, Table, caption, delta_values, make_tables
+from same.study.tables import LABELS, Cell, Table, caption, make_tables
 
 log = logging.getLogger("same")
 
@@ -215,29 +215,19 @@ def _bar_figures(study: Study, tables: list[Table]) -> dict[str, str]:
     for key, name, title in (
         ("figure1", "figure1", "Figure 1: transfer of single-task embeddings"),
         ("table4", "figure2", "Figure 2: tasks that two-task models were not trained on"),
+        ("table3", "delta", "Δm"),
     ):
         for number, dataset in enumerate(study.plan.datasets if key in by_key else ()):
             groups: dict[str, list[tuple[str, float, float]]] = {}
             for label, model, cells in by_key[key].rows:
                 c = cells[number]
                 source, _, target = label.partition("→")
-                group = f"→{target}" if name == "figure1" else label
+                group = {"figure1": f"→{target}", "delta": label.lower()}.get(name, label)
                 bar = f"{source}→" if name == "figure1" and source else model
                 if c.values and (bar == LABELS["untrained"] or model in NAMES.values()):
                     groups.setdefault(group, []).append((bar, c.mean, c.std))
             if groups:
                 figures[f"{name}-{dataset}"] = bars(f"{title}, {dataset}", list(groups.items()))
-    if "Q4" in study.plan.questions:
-        for dataset in study.plan.datasets:
-            groups = {}
-            for tasks in PAIRS + ALL:
-                for method in ("classical", "finetuned", *SAMES):
-                    values = list(delta_values(study, dataset, method, tasks).values())
-                    if values:
-                        height = (LABELS[method], float(np.mean(values)), float(np.std(values)))
-                        groups.setdefault("+".join(tasks), []).append(height)
-            if groups:
-                figures[f"delta-{dataset}"] = bars(f"Δm, {dataset}", list(groups.items()))
     return figures
 
 

@@ -49,7 +49,7 @@ reproduction: $(VENV)/installed
 	$(BIN)/same study --out reproduction/symmetric --budget short --pair symmetric --tuned configs --questions Q2 \
 		--methods classical,isame,esame --tasks lp,gc+lp,nc+lp,gc+nc+lp
 	$(BIN)/same study --out reproduction/long --budget short --tuned configs --questions Q1,overview \
-		--methods isame,esame --tasks lp,gc+nc+lp --set max_epochs=200
+		--methods isame,esame --tasks lp,gc+nc+lp --set max_epochs=200 --datasets DHFR,COX2 --splits 0-4
 
 # Every table and figure of the reproduction from the results in this repository, in seconds.
 reproduction-report: $(VENV)/installed

@@ -159,7 +159,7 @@ def transfer(study: Study) -> str:
 
 def lengths(study: Study) -> str:
     """How long training took, and whether it came to its end by itself."""
-    lines = ["| model | tasks | runs | epochs, at most | ended there | best epoch the last | the first, untrained |"]
+    lines = ["| model | tasks | runs | epochs, at most | ended there | best epoch the last | the first |"]
     lines += ["|---|---|---|---|---|---|---|"]
     groups: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
     for run in study.runs.values():

@@ -302,6 +302,9 @@ def test_the_network_probe_learns_and_stops():
     assert (told == test.y.numpy()).mean() > 0.95
     again = NetworkProbe().fit_predict(task, train, validation, test, np.random.default_rng(0))
     assert (told == again).all()
+    # Whatever scale an encoder gives its columns.
+    small = [replace(s, embeddings=0.001 * s.embeddings + 2) for s in (train, validation, test)]
+    assert (NetworkProbe().fit_predict(task, *small, np.random.default_rng(0)) == told).mean() > 0.98
 
 
 @pytest.mark.parametrize("name", ["gc", "nc", "lp"])

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from same.graphs.batch import GraphBatch, pointers, ranges
+from same.probes.svm import column_scaling
 from same.tasks.task import Examples, GraphTask
 
 Array = np.ndarray
@@ -15,6 +16,9 @@ Array = np.ndarray
 @dataclass(frozen=True)
 class NetworkProbe:
     """Adam on the task's loss, with early stopping on the validation graphs.
+
+    Embeddings are standardised on the training graphs, as for the SVM: columns of rows of length 1 are so small that a
+    hundred epochs would not be enough.
 
     Args:
         max_epochs: passes over the training graphs, at most.
@@ -40,6 +44,7 @@ class NetworkProbe:
             test: what to tell.
             rng: of initialisation and order.
         """
+        train, validation, test = standardised(train, validation, test)
         assert train.embeddings is not None
         torch.manual_seed(int(rng.integers(2**63)))
         head: Any = task.head(train.embeddings.shape[1])
@@ -66,6 +71,18 @@ class NetworkProbe:
         with torch.no_grad():
             output = head(test.embeddings, test)
         return (output.argmax(dim=1) if task.kind == "classes" else output).numpy()
+
+
+def standardised(train: Examples, *others: Examples) -> tuple[Examples, ...]:
+    """The examples with embeddings whose columns have mean 0 and standard deviation 1 on the nodes of the first."""
+    assert train.embeddings is not None
+    mean, std = (torch.from_numpy(values).float() for values in column_scaling(train.embeddings.numpy()))
+
+    def scaled(examples: Examples) -> Examples:
+        assert examples.embeddings is not None
+        return replace(examples, embeddings=(examples.embeddings - mean) / std)
+
+    return tuple(map(scaled, (train, *others)))
 
 
 def take(examples: Examples, ids: Array) -> Examples:

@@ -47,7 +47,7 @@ class LinearSVM:
         """Fits scaling and classifiers to rows `x` [n, d], which may be memory-mapped, and their classes `y` [n]."""
         x, y = _as_rows(x), np.asarray(y)
         self.classes_ = np.unique(y)
-        self.mean_, self.scale_ = _scaling(x)
+        self.mean_, self.scale_ = column_scaling(x)
         # Two classes need one classifier, and one class none.
         positive = self.classes_[1:] if len(self.classes_) <= 2 else self.classes_
         self.coef_ = np.zeros((max(1, len(positive)), x.shape[1] + 1))
@@ -118,7 +118,7 @@ class _Blocks:
             yield part, self.rows(self.x[part]) if self.kept is None else self.kept[i]
 
 
-def _scaling(x: Array) -> tuple[Array, Array]:
+def column_scaling(x: Array) -> tuple[Array, Array]:
     """Mean and standard deviation of the columns; a constant column is left at 0."""
     mean = sum((x[part].sum(axis=0, dtype=np.float64) for part in _parts(len(x))), np.zeros(x.shape[1])) / len(x)
     squares = (np.square(x[part] - mean).sum(axis=0) for part in _parts(len(x)))

@@ -12,7 +12,6 @@ from same.study.plan import (
     Kind,
     Plan,
     first_of,
-    network_tasks,
     parse_splits,
     parse_task_sets,
 )
@@ -87,11 +86,14 @@ def test_a_study_keeps_to_the_defaults_it_began_with(tmp_path):
 
 
 def test_every_network_that_a_table_shows_is_trained_and_no_other():
-    asked = {(c.method, c.tasks, task) for c in Plan(splits=(0,)).runs() for task in network_tasks(c)}
+    def asked(plan):
+        return {(c.method, c.tasks, task) for c in plan.runs() for task in plan.networks(c)}
+
     shown = {("classical", source, task) for source in SINGLES for task in TASKS}  # Figure 1.
     unseen = {pair: next(task for task in TASKS if task not in pair) for pair in PAIRS}
     shown |= {(method, pair, unseen[pair]) for method in ("classical", "isame", "esame") for pair in PAIRS}  # Table 4.
-    assert asked == shown | {("untrained", TASKS, task) for task in TASKS}
+    assert asked(Plan(splits=(0,))) == shown | {("untrained", TASKS, task) for task in TASKS}
+    assert not asked(Plan(questions=("floors", "overview", "Q1", "Q2", "Q4", "appendix"), splits=(0,)))
 
 
 def test_a_study_that_grew_is_in_the_papers_order():

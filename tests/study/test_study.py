@@ -51,6 +51,23 @@ def test_a_study_leaves_tables_in_every_form(finished):
     assert (finished / "figures" / "curves-planted.svg").read_text().startswith("<svg")
 
 
+def test_a_question_that_is_asked_later_has_its_networks(finished, tmp_path):
+    folder = tmp_path / "grown"
+    shutil.copytree(finished, folder)
+    before = Study.open(folder)
+    assert not any(row["probe"] == "network" for run in before.runs.values() for row in run.rows["paper"])
+    small = [value.replace("overview,Q1", "fig1") for value in SMALL]
+    code, out, err = same("study", "--out", folder, *small, *TINY)
+    assert code == 0, err
+    study = Study.open(folder)
+    for method, tasks in (("untrained", ("gc", "nc", "lp")), ("classical", ("gc",))):
+        assert set(study.scores("planted", method, tasks, "nc", "network")) == {0, 1}
+    # Nothing was trained again, and what was told before is told the same.
+    for key, run in before.runs.items():
+        assert study.runs[key].training == run.training
+        assert [row for row in study.runs[key].rows["paper"] if row["probe"] != "network"] == run.rows["paper"]
+
+
 def test_curves_are_losses_whatever_training_stops_on(finished, monkeypatch):
     def by_score(folder):
         return [record | {"objective": -1e6} for record in read_history(folder)]

@@ -30,6 +30,7 @@ class Job:
         after: the key of the run it waits for.
         evaluate: whether to evaluate it on its test graphs, too.
         choose_c: what linear probes choose their C by then, see `same.names.CHOOSE_C`.
+        networks: the tasks for which a network is trained on the embeddings then.
         give_up: asked with the history after every validation whether to leave it unfinished; goes to other processes.
     """
 
@@ -39,6 +40,7 @@ class Job:
     after: str | None = None
     evaluate: bool = True
     choose_c: str | None = None
+    networks: tuple[str, ...] = ()
     give_up: Callable[[Sequence[dict[str, Any]]], bool] | None = None
 
 
@@ -70,7 +72,7 @@ def execute(
         return
     saved()
     if job.evaluate:
-        evaluate_once(job.folder, job.data, choose_c=job.choose_c)
+        evaluate_once(job.folder, job.data, choose_c=job.choose_c, networks=job.networks)
 
 
 def take(waiting: list[Job], ended: set[str], planned: set[str]) -> Job | None:

@@ -163,6 +163,25 @@ class Plan:
         known = dict(self.tuned)
         return other if own not in known and other in known else own
 
+    def networks(self, config: Config) -> tuple[str, ...]:
+        """The tasks for which a table shows a network on the embeddings of a run, which takes longer than other probes.
+
+        Figure 1: all, on single-task classical models. Q3: the one that a two-task model was not trained on. The
+        untrained encoder is held against both.
+
+        >>> Plan(questions=("Q3",)).networks(Config(method="esame", tasks=("gc", "lp")))
+        ('nc',)
+        """
+        asked = {"fig1", "Q3"} & set(self.questions)
+        kind = Kind(config.method, config.tasks)
+        if asked and config.method == "untrained":
+            return TASKS
+        if "fig1" in asked and kind in QUESTIONS["fig1"]:
+            return TASKS
+        if "Q3" in asked and kind in QUESTIONS["Q3"]:
+            return tuple(task for task in TASKS if task not in config.tasks)
+        return ()
+
     def untuned(self) -> list[str]:
         """The names of the tuned configurations that are missing; the untrained encoder has nothing to tune."""
         kinds = [kind for kind in self.kinds() if kind.method != "untrained"]
@@ -208,22 +227,6 @@ class Plan:
             return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
 
         return cls(**{name: tuples(value) for name, value in values.items()})
-
-
-def network_tasks(config: Config) -> tuple[str, ...]:
-    """The tasks for which the paper has a network on the embeddings of a run, which takes longer than all other probes.
-
-    Figure 1: all, on single-task classical models. Q3: the one that a two-task model was not trained on. The untrained
-    encoder is held against both.
-
-    >>> network_tasks(Config(method="esame", tasks=("gc", "lp")))
-    ('nc',)
-    """
-    if config.method == "untrained" or (config.method == "classical" and len(config.tasks) == 1):
-        return TASKS
-    if config.method in ("classical", *SAMES) and len(config.tasks) == 2:
-        return tuple(task for task in TASKS if task not in config.tasks)
-    return ()
 
 
 def first_of(config: Config) -> str | None:

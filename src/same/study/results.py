@@ -10,20 +10,29 @@ from typing import Any
 from same.config import Config, make_config, read_config
 from same.errors import DamagedError, InputError
 from same.files import read_json, write_json
-from same.study.plan import TASKS, Plan, network_tasks
+from same.study.plan import TASKS, Plan
 
 log = logging.getLogger("same")
 
 PLAN, RUNS, ERRORS, EVALUATION = "study.json", "runs", "errors", "evaluation.json"
 
 
-def evaluate_once(folder: Path, data: Path | None, *, choose_c: str | None = None) -> None:
-    """Evaluates a finished run, under both protocols, unless it has been done; `choose_c`: see `Probing.of`."""
+def evaluate_once(
+    folder: Path, data: Path | None, *, choose_c: str | None = None, networks: Sequence[str] = ()
+) -> None:
+    """Evaluates a finished run, under both protocols, unless it has been done.
+
+    Args:
+        folder: of the run.
+        data: where local sets lie.
+        choose_c: see `Probing.of`.
+        networks: the tasks for which a network is trained on the embeddings, too.
+    """
     from same.probes.evaluate import evaluate_run
 
     try:
-        read_json(folder / EVALUATION)
-        return
+        if has_networks(read_json(folder / EVALUATION), networks):
+            return
     except FileNotFoundError:
         pass
     except DamagedError as error:
@@ -35,12 +44,17 @@ def evaluate_once(folder: Path, data: Path | None, *, choose_c: str | None = Non
         how: dict[str, Any] = {"data": data, "protocol": protocol, "choose_c": choose_c}
         floors = config.method == "untrained"
         rows = evaluate_run(folder, probes=("linear", "own"), floors=floors, tasks=measured, **how)
-        if tasks := [task for task in network_tasks(config) if task in (measured or TASKS)]:
+        if tasks := [task for task in networks if task in (measured or TASKS)]:
             rows += evaluate_run(folder, probes=("network",), floors=False, tasks=tasks, **how)
         found[protocol] = list(map(asdict, rows))
     found["seconds"] = round(time.perf_counter() - wall, 3)
     found["cpu_seconds"] = round(time.process_time() - cpu, 3)
     write_json(folder / EVALUATION, found)
+
+
+def has_networks(evaluation: dict[str, Any], tasks: Sequence[str]) -> bool:
+    """Whether an evaluation has networks for these tasks; one of a study that asked for less has not."""
+    return set(tasks) <= {row["task"] for row in evaluation.get("paper", []) if row["probe"] == "network"}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from same.graphs import GraphStore
 from same.probes.large import is_large
 from same.study.engine import Engine, Job, local
 from same.study.plan import Plan, first_of
-from same.study.results import ERRORS, PLAN, RUNS, Study, read_plan
+from same.study.results import ERRORS, PLAN, RUNS, Study, has_networks, read_plan
 from same.tasks import make_tasks
 
 log = logging.getLogger("same")
@@ -54,7 +54,14 @@ def run_study(
         pending = todo(plan, folder)
         configs = {config.key: config for config in pending}
         jobs = [
-            Job(config, folder / RUNS / config.key, data, first_of(config), choose_c=plan.choose_c)
+            Job(
+                config,
+                folder / RUNS / config.key,
+                data,
+                first_of(config),
+                choose_c=plan.choose_c,
+                networks=plan.networks(config),
+            )
             for config in pending
         ]
         total = len(plan.runs())
@@ -123,9 +130,10 @@ def check_kinds(plan: Plan, dataset: str, store: GraphStore) -> None:
 
 
 def todo(plan: Plan, folder: Path) -> list[Config]:
-    """The runs that are not done, in order."""
+    """The runs that are not done, or were evaluated for less than is asked for, in order."""
     done = Study.open(folder).runs if (folder / PLAN).is_file() else {}
-    return [config for config in plan.runs() if config.key not in done]
+    told = {key for key, run in done.items() if has_networks(run.rows, plan.networks(run.config))}
+    return [config for config in plan.runs() if config.key not in told]
 
 
 def describe(config: Config) -> str:

@@ -57,7 +57,7 @@ def test_a_question_that_is_asked_later_has_its_networks(finished, tmp_path):
     before = Study.open(folder)
     assert not any(row["probe"] == "network" for run in before.runs.values() for row in run.rows["paper"])
     small = [value.replace("overview,Q1", "fig1") for value in SMALL]
-    code, out, err = same("study", "--out", folder, *small, *TINY)
+    code, _, err = same("study", "--out", folder, *small, *TINY)
     assert code == 0, err
     study = Study.open(folder)
     for method, tasks in (("untrained", ("gc", "nc", "lp")), ("classical", ("gc",))):

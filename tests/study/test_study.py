@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from same.study.plan import Plan
 from same.study.report import _learning_curves, write_report
 from same.study.results import Study
 from same.study.run import expected_seconds, run_study, todo
+from same.study.tables import caption
 from same.training import read_history
 from test_cli import COMMAND, same
 
@@ -66,6 +67,25 @@ def test_a_question_that_is_asked_later_has_its_networks(finished, tmp_path):
     for key, run in before.runs.items():
         assert study.runs[key].training == run.training
         assert [row for row in study.runs[key].rows["paper"] if row["probe"] != "network"] == run.rows["paper"]
+
+
+def test_what_cannot_be_evaluated_again_has_failed(finished, tmp_path):
+    folder = tmp_path / "grown"
+    shutil.copytree(finished, folder)
+    there = Study.open(folder)
+    plan = replace(there.plan, questions=("fig1",), methods=("classical",), tasks=(("gc",),))
+
+    def broken(jobs, workers):
+        for job in jobs:
+            yield "start", job.config.key, None
+            yield "failed", job.config.key, "no memory"
+
+    study = run_study(plan, folder, engine=broken, quiet=True)
+    asked = {config.key for config in plan.runs()}
+    assert set(study.failed) == {config.key for config in study.missing(plan)} == asked
+    assert len(study.runs) == len(there.runs)
+    assert "in brackets of how many if fewer" in caption(study)
+    assert "in brackets" not in caption(there)
 
 
 def test_curves_are_losses_whatever_training_stops_on(finished, monkeypatch):

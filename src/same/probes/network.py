@@ -17,8 +17,8 @@ Array = np.ndarray
 class NetworkProbe:
     """Adam on the task's loss, with early stopping on the validation graphs.
 
-    Embeddings are standardised on the training graphs, as for the SVM: columns of rows of length 1 are so small that a
-    hundred epochs would not be enough.
+    Node embeddings are standardised on the training graphs: columns of rows of length 1 are so small that a hundred
+    epochs would not be enough.
 
     Args:
         max_epochs: passes over the training graphs, at most.

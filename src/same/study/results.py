@@ -92,7 +92,6 @@ class Study:
             try:
                 training, rows = (read_json(place / name) for name in ("result.json", EVALUATION))
                 runs[config.key] = RunResult(config, training, rows)
-                continue
             except FileNotFoundError:
                 pass
             except DamagedError as error:
@@ -100,6 +99,11 @@ class Study:
             if (error_text := read_error(folder, config.key)) is not None:
                 failed[config.key] = error_text
         return cls(folder, plan, runs, failed)
+
+    def missing(self, plan: Plan) -> list[Config]:
+        """The runs of a plan that are not done, or were evaluated for less than it asks for, in order."""
+        told = {key for key, run in self.runs.items() if has_networks(run.rows, plan.networks(run.config))}
+        return [config for config in plan.runs() if config.key not in told]
 
     def scores(
         self,

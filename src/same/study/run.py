@@ -18,7 +18,7 @@ from same.graphs import GraphStore
 from same.probes.large import is_large
 from same.study.engine import Engine, Job, local
 from same.study.plan import Plan, first_of
-from same.study.results import ERRORS, PLAN, RUNS, Study, has_networks, read_plan
+from same.study.results import ERRORS, PLAN, RUNS, Study, read_plan
 from same.tasks import make_tasks
 
 log = logging.getLogger("same")
@@ -130,10 +130,8 @@ def check_kinds(plan: Plan, dataset: str, store: GraphStore) -> None:
 
 
 def todo(plan: Plan, folder: Path) -> list[Config]:
-    """The runs that are not done, or were evaluated for less than is asked for, in order."""
-    done = Study.open(folder).runs if (folder / PLAN).is_file() else {}
-    told = {key for key, run in done.items() if has_networks(run.rows, plan.networks(run.config))}
-    return [config for config in plan.runs() if config.key not in told]
+    """The runs that are left to do, in order."""
+    return Study.open(folder).missing(plan) if (folder / PLAN).is_file() else plan.runs()
 
 
 def describe(config: Config) -> str:

@@ -140,7 +140,7 @@ def caption(study: Study, protocol: str = "paper") -> str:
     settings = {name: dict(study.plan.defaults)[name] for name in names} | dict(study.plan.settings)
     runs, planned = study.plan.runs(), len(study.plan.splits)
     splits = f"{planned} split{'s' if planned > 1 else ''}"
-    few = ", in brackets of how many if fewer" if any(config.key not in study.runs for config in runs) else ""
+    few = ", in brackets of how many if fewer" if study.missing(study.plan) else ""
     rest = "".join(f", {name} {value}" for name, value in settings.items() if name not in names)
     if study.plan.choose_c:
         by = {"loss": "loss (LP: ROC AUC)"}.get(study.plan.choose_c, study.plan.choose_c)

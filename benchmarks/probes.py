@@ -1,13 +1,17 @@
-"""What a linear classifier's scaling and C are worth: `python benchmarks/probes.py DIR STUDY`.
+"""What a linear classifier's scaling and C are worth: `python benchmarks/probes.py DIR STUDY --tasks gc,nc`.
 
-DIR holds the zips of the paper's sets, STUDY is a study of C = 1 with its weights, as `same study` leaves it. Of GC and
-NC, on test graphs, the mean over splits in percent: embeddings standardised, C = 1 (what the study has); as they are,
-scikit-learn's default (what the paper says); standardised, C chosen by the loss on validation graphs.
+DIR holds the zips of the paper's sets, STUDY is a study of C = 1 with its weights, as `same study` leaves it. Of each
+run that was trained for the task, or not at all, on test graphs, in percent: embeddings standardised, C = 1 (what the
+study has); as they are, scikit-learn's default (what the paper says); standardised, C chosen by the loss on validation
+graphs; and single-task Cl, by its own head. Prints means over splits; `--out FILE.csv` keeps a line a run. With
+`--networks`, of untrained encoders instead: a linear classifier, a network, and one that sees embeddings as they are.
 """
 
-import sys
+import argparse
+import csv
 from collections import defaultdict
 from pathlib import Path
+from unittest.mock import patch
 
 from same.machine import settle
 
@@ -19,17 +23,20 @@ from sklearn.svm import LinearSVC  # noqa: E402
 
 from same.episodes import embed  # noqa: E402
 from same.probes.evaluate import Probing  # noqa: E402
+from same.probes.metrics import MAIN, scores  # noqa: E402
 from same.runs import TrainedRun, open_run  # noqa: E402
-from same.study.results import RUNS, read_plan  # noqa: E402
+from same.study.results import RUNS, Study  # noqa: E402
+from same.study.tables import baseline  # noqa: E402
 
-TASKS = ("gc", "nc")
+PROBES = ("standardised", "as they are", "C chosen")
+HEAD, BESIDE = ("dataset", "method", "trained on", "adapts", "measured", "split"), "single-task Cl"
 
 
-def told(run: TrainedRun, data: Path) -> dict[str, list[float]]:
+def told(run: TrainedRun, tasks: list[str], data: Path) -> dict[str, list[float]]:
     """By task, the scores of the three."""
     found = defaultdict(list)
     for choose_c in (None, "loss"):
-        probing = Probing.of(run.config, data=data, tasks=TASKS, choose_c=choose_c)
+        probing = Probing.of(run.config, data=data, tasks=tasks, choose_c=choose_c)
         for row in probing.rows(run.config.method, run.encoder, ("linear",)):
             found[row.task].append(100 * row.main)
     for task in probing.tasks:
@@ -37,22 +44,56 @@ def told(run: TrainedRun, data: Path) -> dict[str, list[float]]:
         with torch.no_grad():
             known = embed(run.encoder, sets)
         (x, y), (x_test, y_test) = ((task.features(s.embeddings, s).numpy(), s.y.numpy()) for s in known)
-        found[task.name].insert(1, 100 * LinearSVC(random_state=0).fit(x, y).score(x_test, y_test))
+        svm = LinearSVC(random_state=0).fit(x, y)
+        tells = svm.decision_function(x_test) if task.kind == "links" else svm.predict(x_test)
+        found[task.name].insert(1, 100 * scores(task.kind, y_test, tells)[MAIN[task.kind]])
     return found
 
 
-def main(data: Path, folder: Path) -> None:
-    """Prints a line for each set, method, tasks and task."""
-    cells = defaultdict(list)
-    for config in read_plan(folder).runs():
-        place = folder / RUNS / config.key
-        if (place / "model.safetensors").is_file():
-            for task, scores in told(open_run(place), data).items():
-                cells[f"{config.dataset} {config.method} on {'+'.join(config.tasks)}, {task}"].append(scores)
-    print("| | standardised, C = 1 | as they are, C = 1 | standardised, C chosen | splits |\n|---|---|---|---|---|")
-    for what, rows in sorted(cells.items()):
-        print(f"| {what} | {' | '.join(f'{value:.1f}' for value in np.mean(rows, axis=0))} | {len(rows)} |")
+def networks(run: TrainedRun, tasks: list[str], data: Path) -> dict[str, list[float]]:
+    """By task, the scores of a linear classifier, of the network, and of one whose embeddings are not standardised."""
+    probing = Probing.of(run.config, data=data, tasks=tasks)
+    found = defaultdict(list)
+    for row in probing.rows(run.config.method, run.encoder, ("linear", "network")):
+        found[row.task].append(100 * row.main)
+    with patch("same.probes.network.standardised", lambda *examples: examples):
+        for row in probing.rows(run.config.method, run.encoder, ("network",)):
+            found[row.task].append(100 * row.main)
+    return found
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("study", type=Path)
+    parser.add_argument("--tasks", default="gc,nc")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--networks", action="store_true")
+    asked = parser.parse_args()
+    names = ("linear", "network", "network, as they are") if asked.networks else PROBES
+    study, rows, cells = Study.open(asked.study), [], defaultdict(list)
+    for run in study.runs.values():
+        c, place = run.config, study.folder / RUNS / run.config.key
+        tasks = [task for task in asked.tasks.split(",") if task in c.tasks]
+        if c.weighting != "fixed" or (asked.networks and c.method != "untrained"):
+            continue
+        if not tasks or not (place / "model.safetensors").is_file():
+            continue
+        for task, told_ in (networks if asked.networks else told)(open_run(place), tasks, asked.data).items():
+            values = [*told_, baseline(study, c.dataset, task).get(c.split, float("nan"))]
+            where = (c.dataset, c.method, "+".join(c.tasks), c.adapts, task)
+            rows.append((*where, c.split, *(f"{value:.4f}" for value in values)))
+            cells[where].append(values)
+    if asked.out:
+        with asked.out.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([(*HEAD, *names, BESIDE), *sorted(rows)])
+    print(f"| | {' | '.join((*names, BESIDE))} | splits |\n|---|---|---|---|---|---|")
+    for where, values in sorted(cells.items()):
+        print(
+            f"| {' '.join(where)} | {' | '.join(f'{mean:.1f}' for mean in np.mean(values, axis=0))} | {len(values)} |"
+        )
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main()

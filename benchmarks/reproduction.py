@@ -21,10 +21,11 @@ from same.machine import settle
 settle()
 
 import numpy as np  # noqa: E402
+from facts import facts  # noqa: E402
 
 from same.files import read_json  # noqa: E402
 from same.probes.metrics import Comparison, compare, paired  # noqa: E402
-from same.study.claims import check_claims  # noqa: E402
+from same.study.claims import Claim, check_claims  # noqa: E402
 from same.study.engine import Job, execute  # noqa: E402
 from same.study.figures import Dot, dots  # noqa: E402
 from same.study.plan import DATASETS, PAIRS, SAMES, TASKS  # noqa: E402
@@ -44,6 +45,7 @@ RELEASED_STEP = {"isame": 0.105, "esame": 0.077}
 # Encoder, inputs and weights of Beyond were chosen by graphs of parts 0 to 3 (validation and test graphs of splits 0
 # and 1), none of them a test graph of these splits. What C is chosen by was settled later, with graphs of all parts.
 UNSEEN_SPLITS = range(4, 9)
+BAR = -3  # Of the claim about multi-task embeddings (Q2).
 TRAINING_GRAPHS = {"ENZYMES": 420, "PROTEINS": 779, "DHFR": 529, "COX2": 327}
 
 
@@ -71,6 +73,12 @@ def cells(study: Study) -> Iterator[dict[str, object]]:
             "off": f"{ours.mean - float(row['value']):+.2f}" if ours.values else "",
             "ours_released": f"{released.mean:.2f}" if released.values else "",
         }
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The lines of a CSV file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def deviations(rows: list[dict[str, object]]) -> str:
@@ -110,6 +118,17 @@ def row(where: str, base: dict[int, float], others: list[dict[int, float]]) -> s
     beside, *found = paired(base, *others)
     texts = [gained(compare(ours, beside)) if beside else "" for ours in found]
     return f"| {where} | {' | '.join(texts)} | {len(beside)} |"
+
+
+def verdicts(claims: list[Claim]) -> str:
+    """The claims at a glance; what was found stands in the long table."""
+    ways = {"LP by protocol `paper`": "paper", "LP as released": "released"}
+    lines = [f"| | claim | {' | '.join(ways)} | published numbers that do |", "|---|---|---|---|---|"]
+    for question, text in dict.fromkeys((claim.question, claim.text) for claim in claims):
+        found = {c.protocol: c for c in claims if (c.text, c.subject) == (text, "SAME")}
+        told = " | ".join(found[way].verdict for way in ways.values())
+        lines.append(f"| {question} | {text} | {told} | {found['paper'].published} |")
+    return "\n".join(lines)
 
 
 def same_probe(study: Study) -> str:
@@ -193,6 +212,29 @@ def longer(study: Study, short: Study) -> str:
                     f"{dataset} {task.upper()}, {LABELS[method]} on {'three tasks' if tasks == TASKS else 'it alone'}"
                 )
                 lines.append(f"| {where} | {earlier} | {ours} | {' | '.join(gaps)} | {len(values[0])} |")
+    return "\n".join(lines)
+
+
+def probed(rows: list[dict[str, str]]) -> str:
+    """GC by linear classifiers less single-task Cl, by what they see and their C: two-task models and the floor."""
+    probes = {"standardised": "standardised, C = 1", "as they are": "as they are, C = 1", "C chosen": "C chosen"}
+    groups = {"untrained": ("untrained",), "Cl on two tasks": ("classical",), "SAME on two tasks": SAMES}
+    lines = [f"| GC, less single-task Cl | {' | '.join(probes.values())} | splits |", "|---|---|---|---|---|"]
+    for dataset in DATASETS:
+        for group, methods in groups.items():
+            cells: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(dict)
+            for r in rows:
+                wanted = r["method"] == "untrained" or r["trained on"] in map("+".join, PAIRS)
+                if wanted and (r["dataset"], r["measured"]) == (dataset, "gc") and r["method"] in methods:
+                    gaps = [float(r[probe]) - float(r["single-task Cl"]) for probe in probes]
+                    cells[r["method"], r["trained on"]][int(r["split"])] = gaps
+            if not cells:
+                continue
+            texts, shared = [], set.intersection(*map(set, cells.values()))
+            for means in np.array([np.mean([cell[k] for k in shared], axis=0) for cell in cells.values()]).T:
+                some = f" ({means.min():+.1f} to {means.max():+.1f}; {sum(means < BAR)} of {len(means)} below {BAR})"
+                texts.append(f"{means.mean():+.1f}" + (some if len(means) > 1 else ""))
+            lines.append(f"| {dataset}, {group} | {' | '.join(texts)} | {len(shared)} |")
     return "\n".join(lines)
 
 
@@ -281,7 +323,7 @@ def cost(studies: dict[str, Study]) -> str:
 def blocks() -> dict[str, str]:
     """What stands between the marks of the page, by their names."""
     studies = {place.parent.name: Study.open(place.parent) for place in sorted(RESULTS.glob("*/study.json"))}
-    rows = list(cells(studies["paper"]))
+    rows, claims = list(cells(studies["paper"])), check_claims(studies["paper"])
     with (RESULTS / "cells.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -289,11 +331,14 @@ def blocks() -> dict[str, str]:
     ASSETS.mkdir(parents=True, exist_ok=True)
     (ASSETS / DEVIATIONS).write_text(deviation_figure(rows), encoding="utf-8")
     found = {
-        "claims": claims_to_markdown(check_claims(studies["paper"])),
+        "verdicts": verdicts(claims),
+        "claims": claims_to_markdown(claims),
+        "counts": "\n".join(["| what | found |", "|---|---|", *(f"| {a} | {b} |" for a, b in facts(studies["paper"]))]),
         "same probe": same_probe(studies["paper"]),
         "transfer": transfer(studies["paper"]),
         "lengths": lengths(studies["paper"]),
         "longer": longer(studies["long"], studies["paper"]),
+        "probed": probed(read_rows(RESULTS / "probes.csv")),
         "deviations": deviations(rows),
         "cost": cost(studies),
     }
@@ -347,7 +392,9 @@ def rerun(asked: argparse.Namespace) -> None:
     for config in kept:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch) / config.key
-            execute(Job(config, folder, asked.data, choose_c=study.plan.choose_c), lambda *news: None, lambda: False)
+            plan = study.plan
+            job = Job(config, folder, asked.data, choose_c=plan.choose_c, networks=plan.networks(config))
+            execute(job, lambda *news: None, lambda: False)
             again = read_json(folder / EVALUATION)
         for protocol in ("paper", "released"):
             before, now = (by_name(rows[protocol]) for rows in (study.runs[config.key].rows, again))

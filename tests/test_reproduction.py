@@ -20,6 +20,7 @@ def reproduction(tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("reproduction", ROOT / "benchmarks/reproduction.py")
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setattr("same.machine.settle", lambda threads=1: None)
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     spec.loader.exec_module(module)
     ignored = shutil.ignore_patterns("*.safetensors")
     shutil.copytree(ROOT / "reproduction", tmp_path / "reproduction", ignore=ignored)
@@ -81,3 +82,35 @@ def test_a_row_is_of_the_splits_that_all_its_columns_have(reproduction):
     counts = {row[0]: row[-1] for row in cells}
     assert counts["DHFR"] == counts["DHFR GC"] == str(whole - 1)
     assert counts["COX2"] == counts["COX2 LP"] == "0"
+
+
+def test_probes_that_were_told_later_are_of_the_same_runs(reproduction):
+    study = Study.open(ROOT / "reproduction/paper")
+    rows = reproduction.read_rows(ROOT / "reproduction/probes.csv")
+    assert {row["dataset"] for row in rows} == set(study.plan.datasets)
+    for row in rows:
+        tasks, split = row["trained on"].split("+"), int(row["split"])
+        ours = study.scores(row["dataset"], row["method"], tasks, row["measured"], "linear", adapts=row["adapts"])
+        base = study.scores(row["dataset"], "classical", [row["measured"]], row["measured"], "own")
+        assert float(row["standardised"]) == pytest.approx(ours[split], abs=1e-4)
+        assert float(row["single-task Cl"]) == pytest.approx(base[split], abs=1e-4)
+
+
+def test_counts_are_of_the_cells_that_were_run(reproduction):
+    study = Study.open(ROOT / "reproduction/paper")
+    found = dict(reproduction.facts(study))
+    gaps = []
+    for dataset in study.plan.datasets:
+        for task in ("gc", "nc", "lp"):
+            for tasks in (("gc", "nc"), ("gc", "lp"), ("nc", "lp")):
+                for method in ("isame", "esame"):
+                    if task in tasks:
+                        ours = study.scores(dataset, method, tasks, task, "linear")
+                        tuned = study.scores(dataset, "finetuned", tasks, task, "own")
+                        gaps.append((task, round(sum(ours[k] - tuned[k] for k in set(ours) & set(tuned)), 9)))
+    expected = ", ".join(
+        f"{task.upper()} {sum(t == task and gap < 0 for t, gap in gaps)} of 16" for task in ("gc", "nc", "lp")
+    )
+    assert found["Q2: SAME below FT"] == expected
+    nothing = dict(reproduction.facts(replace(study, runs={})))
+    assert nothing["Q2: SAME below FT"] == nothing["three tasks: SAME less Cl"] == "not run"

@@ -1,4 +1,4 @@
-"""The reproduction: the tables of `docs/reproduction.md` and the README from `reproduction/`, and any run again.
+"""The reproduction: the tables of its pages in `docs/` and of the README from `reproduction/`, and any run again.
 
 python benchmarks/reproduction.py report                       # what `make reproduction-report` runs
 python benchmarks/reproduction.py rerun paper COX2 esame gc+nc+lp 1 --data DIR    # one run of a cell; without 1, all
@@ -36,7 +36,7 @@ from same.study.tables import LABELS, Cell, baseline, delta_values, make_tables,
 
 ROOT = Path(__file__).parents[1]
 RESULTS, ASSETS = ROOT / "reproduction", ROOT / "docs/assets/reproduction"
-PAGES = [ROOT / "docs/reproduction.md", ROOT / "README.md"]
+PAGES = [ROOT / "docs/reproduction.md", ROOT / "docs/beyond.md", ROOT / "README.md"]
 DEVIATIONS = "deviations.svg"
 
 # The released settings (three tasks 15,000 epochs, two 8,000) and what a step of the released code takes.

@@ -22,7 +22,7 @@ FIRST_TASKS = ("gc", "nc", "lp")
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    # By linear probes on validation graphs; see docs/reproduction.md.
+    # By linear probes on validation graphs; see docs/beyond.md.
     "sage-walk": {
         "method": "classical",
         "encoder": "sage",

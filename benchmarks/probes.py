@@ -3,8 +3,9 @@
 DIR holds the zips of the paper's sets, STUDY is a study of C = 1 with its weights, as `same study` leaves it. Of each
 run that was trained for the task, or not at all, on test graphs, in percent: embeddings standardised, C = 1 (what the
 study has); as they are, scikit-learn's default (what the paper says); standardised, C chosen by the loss on validation
-graphs; and single-task Cl, by its own head. Prints means over splits; `--out FILE.csv` keeps a line a run. With
-`--networks`, of untrained encoders instead: a linear classifier, a network, and one that sees embeddings as they are.
+graphs; and single-task Cl, by its own head. Prints means over splits; `--out FILE.csv` keeps a line a run, beside the
+lines of other runs that are there. With `--networks`, of untrained encoders instead: a linear classifier, a network,
+and one that sees embeddings as they are.
 """
 
 import argparse
@@ -62,6 +63,20 @@ def networks(run: TrainedRun, tasks: list[str], data: Path) -> dict[str, list[fl
     return found
 
 
+def keep(path: Path, table: list[tuple[str, ...]]) -> None:
+    """Adds a table to a file; a line of the same run takes the place of the one that is there."""
+    head, *rows = table
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as file:
+            before, *others = map(tuple, csv.reader(file))
+        if before != head:
+            raise SystemExit(f"{path}: has other columns ({', '.join(before)}); name another file")
+        rows = others + rows
+    known = {row[: len(HEAD)]: row for row in rows}
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([head, *sorted(known.values())])
+
+
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -83,11 +98,10 @@ def main() -> None:
         for task, told_ in (networks if asked.networks else told)(open_run(place), tasks, asked.data).items():
             values = [*told_, baseline(study, c.dataset, task).get(c.split, float("nan"))]
             where = (c.dataset, c.method, "+".join(c.tasks), c.adapts, task)
-            rows.append((*where, c.split, *(f"{value:.4f}" for value in values)))
+            rows.append((*where, str(c.split), *(f"{value:.4f}" for value in values)))
             cells[where].append(values)
     if asked.out:
-        with asked.out.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([(*HEAD, *names, BESIDE), *sorted(rows)])
+        keep(asked.out, [(*HEAD, *names, BESIDE), *rows])
     print(f"| | {' | '.join((*names, BESIDE))} | splits |\n|---|---|---|---|---|---|")
     for where, values in sorted(cells.items()):
         print(

@@ -111,3 +111,34 @@ def test_counts_are_of_the_cells_that_were_run(reproduction):
     assert found["Q2: SAME below FT"] == expected
     nothing = dict(reproduction.facts(replace(study, runs={})))
     assert nothing["Q2: SAME below FT"] == nothing["three tasks: SAME less Cl"] == "not run"
+
+
+def test_probes_of_more_runs_are_added_to_those_kept(reproduction, tmp_path):
+    keep = importlib.import_module("probes").keep
+    head = ("dataset", "method", "trained on", "adapts", "measured", "split", "score")
+    first, second = (("COX2", "esame", "gc", "all", "gc", split, "70.0") for split in "01")
+    again, path = (*second[:-1], "71.0"), tmp_path / "probes.csv"
+    keep(path, [head, second])
+    keep(path, [head, first])
+    keep(path, [head, again])
+    assert [tuple(row.values()) for row in reproduction.read_rows(path)] == [first, again]
+    with pytest.raises(SystemExit, match="other columns"):
+        keep(path, [(*head[:-1], "another"), first])
+    assert len(reproduction.read_rows(path)) == 2
+
+
+def test_probes_are_told_by_what_models_were_trained_for(reproduction):
+    head = ("dataset", "method", "trained on", "measured", "split", "standardised", "as they are", "C chosen")
+    lines = [
+        ("COX2", "isame", "gc", "gc", "0", 70, 71, 77),
+        ("COX2", "isame", "gc", "gc", "1", 72, 73, 79),
+        ("COX2", "esame", "gc", "gc", "1", 75, 75, 75),
+        ("COX2", "esame", "gc+nc+lp", "gc", "0", 70, 72, 74),
+        ("COX2", "esame", "gc+nc+lp", "nc", "0", 10, 10, 10),
+    ]
+    rows = [dict(zip(head, line, strict=True)) | {"single-task Cl": 75} for line in lines]
+    assert reproduction.probed(rows).splitlines()[2:] == [
+        "| COX2, SAME on GC alone | -1.5 (-3.0 to +0.0; 1 of 2 below -2) | -1.0 (-2.0 to +0.0; 0 of 2 below -2) "
+        "| +2.0 (+0.0 to +4.0; 0 of 2 below -2) | 1 |",
+        "| COX2, SAME on three tasks | -5.0 | -3.0 | -1.0 | 1 |",
+    ]

@@ -86,6 +86,16 @@ def _gains(study: Study, found: list[Gap]) -> str:
     return f"{np.mean(ours):+.1f} %; published {np.mean(theirs):+.1f} %" if theirs else "not run"
 
 
+def _kept_first(study: Study) -> str:
+    """Of fine-tuning, set by set: the runs whose best epoch is the one before the first."""
+    parts = []
+    for dataset in study.plan.datasets:
+        runs = [r for r in study.runs.values() if (r.config.dataset, r.config.method) == (dataset, "finetuned")]
+        if runs:
+            parts.append(f"{dataset} {sum(run.training['best']['epoch'] == 0 for run in runs)} of {len(runs)}")
+    return ", ".join(parts) or "not run"
+
+
 def facts(study: Study) -> Iterator[tuple[str, str]]:
     """What is counted, and the count; differences in points, by linear classifiers where nothing else is said."""
 
@@ -108,6 +118,7 @@ def facts(study: Study) -> Iterator[tuple[str, str]]:
     yield "the same by more than chance, corrected for all tests", below(tuned, level=2 * LEVEL / max(len(tuned), 1))
     ft = [Kind("finetuned", tasks, task, "own") for tasks in PAIRS for task in tasks]
     yield "FT below single-task Cl", below(gaps(study, ft, single))
+    yield "FT runs that end with the model they began with", _kept_first(study)
     elsewhere = gaps(study, unseen(SAMES, PAIRS, "network"), like(method="classical"))
     yield "Q3: SAME less Cl at a task it was not trained for, a network", told(elsewhere)
     yield "the same in percent of the mean of Cl, mean of all", _gains(study, elsewhere)

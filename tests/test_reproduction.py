@@ -1,6 +1,7 @@
 """The committed results give the committed page, tables and figures."""
 
 import importlib.util
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -109,6 +110,9 @@ def test_counts_are_of_the_cells_that_were_run(reproduction):
         f"{task.upper()} {sum(t == task and gap < 0 for t, gap in gaps)} of 16" for task in ("gc", "nc", "lp")
     )
     assert found["Q2: SAME below FT"] == expected
+    tuned = [run for run in study.runs.values() if run.config.method == "finetuned"]
+    kept = [int(n) for n in re.findall(r"(\d+) of", found["FT runs that end with the model they began with"])]
+    assert sum(kept) == sum(run.training["best"]["step"] == 0 for run in tuned)
     nothing = dict(reproduction.facts(replace(study, runs={})))
     assert nothing["Q2: SAME below FT"] == nothing["three tasks: SAME less Cl"] == "not run"
 

@@ -42,12 +42,12 @@ def unseen(methods: Iterable[str], task_sets: Iterable[tuple[str, ...]], probe: 
     return [Kind(m, tasks, task, probe) for tasks in task_sets for task in TASKS if task not in tasks for m in methods]
 
 
-def gaps(study: Study, kinds: Iterable[Kind], base: Base) -> list[Gap]:
-    """Each cell that was run less its baseline."""
+def gaps(study: Study, kinds: Iterable[Kind], base: Base, **settings: str) -> list[Gap]:
+    """Each cell that was run less its baseline; of runs with these settings, where they are not the defaults."""
     found = []
     for dataset in study.plan.datasets:
         for kind in kinds:
-            ours, theirs = paired(study.scores(dataset, *kind), base(dataset, kind))
+            ours, theirs = paired(study.scores(dataset, *kind, **settings), base(dataset, kind))
             if ours:
                 found.append(Gap(dataset, kind, compare(ours, theirs)))
     return found
@@ -138,3 +138,33 @@ def facts(study: Study) -> Iterator[tuple[str, str]]:
         kinds = [Kind(method, TASKS, task) for task in TASKS]
         floor = gaps(study, kinds, like(method="untrained"))
         yield f"three tasks: {LABELS[method]} less the untrained encoder", told(floor)
+    for method in ("classical", *SAMES):
+        kinds = [Kind(method, TASKS, task) for task in TASKS]
+        for weighting in ("uncertainty", "gradnorm"):
+            learned = gaps(study, kinds, like(), weighting=weighting)
+            yield f"three tasks: {LABELS[method]} with {weighting}, less equal weights", told(learned)
+
+
+def symmetric_facts(study: Study, concat: Study) -> Iterator[tuple[str, str]]:
+    """The same of a study with symmetric pairs, beside that of the paper's."""
+
+    def single(dataset: str, kind: Kind) -> dict[int, float]:
+        return baseline(study, dataset, kind.task)
+
+    def before(dataset: str, kind: Kind) -> dict[int, float]:
+        return concat.scores(dataset, *kind)
+
+    yield "LP of single-task Cl, less with concat", told(gaps(study, [Kind("classical", ("lp",), "lp", "own")], before))
+    for task in TASKS:
+        kinds = [kind for kind in THREE if kind.task == task]
+        yield f"{task.upper()} of SAME on three tasks, less with concat", told(gaps(study, kinds, before))
+    behind = gaps(study, [kind for kind in TWO + THREE if kind.task == "lp"], single)
+    for dataset in study.plan.datasets:
+        some = [gap for gap in behind if gap.dataset == dataset]
+        yield f"LP of SAME, less single-task Cl, {dataset}", told(some)
+
+    def raw(dataset: str, kind: Kind) -> dict[int, float]:
+        return study.scores(dataset, "untrained", TASKS, kind.task, "linear", model="raw")
+
+    for gap in gaps(study, [Kind("esame", TASKS, "lp")], raw):
+        yield f"LP of three-task eSAME, less raw features, {gap.dataset}", f"{gap.test.mean:+.1f}"

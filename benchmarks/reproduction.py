@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from same.machine import settle
 settle()
 
 import numpy as np  # noqa: E402
-from facts import facts  # noqa: E402
+from facts import facts, symmetric_facts  # noqa: E402
 
 from same.files import read_json  # noqa: E402
 from same.probes.metrics import Comparison, compare, paired  # noqa: E402
@@ -120,6 +120,12 @@ def row(where: str, base: dict[int, float], others: list[dict[int, float]]) -> s
     return f"| {where} | {' | '.join(texts)} | {len(beside)} |"
 
 
+def differences(where: str, pairs: list[list[dict[int, float]]]) -> str:
+    """The same where each has a baseline of its own."""
+    found = [{k: ours[k] - base[k] for k in set(ours) & set(base)} for ours, base in pairs]
+    return row(where, dict.fromkeys(found[0], 0.0), found)
+
+
 def verdicts(claims: list[Claim]) -> str:
     """The claims at a glance; what was found stands in the long table."""
     ways = {"LP by protocol `paper`": "paper", "LP as released": "released"}
@@ -129,6 +135,11 @@ def verdicts(claims: list[Claim]) -> str:
         told = " | ".join(found[way].verdict for way in ways.values())
         lines.append(f"| {question} | {text} | {told} | {found['paper'].published} |")
     return "\n".join(lines)
+
+
+def counts(found: Iterable[tuple[str, str]]) -> str:
+    """What is counted, and the count."""
+    return "\n".join(["| what | found |", "|---|---|", *(f"| {what} | {count} |" for what, count in found)])
 
 
 def same_probe(study: Study) -> str:
@@ -167,12 +178,26 @@ def transfer(study: Study) -> str:
     for dataset in study.plan.datasets:
         for task in TASKS:
             for source in [source for source in TASKS if source != task]:
-                differences = []
-                for probe in ("network", "linear"):
-                    ours, base = (study.scores(dataset, "classical", (on,), task, probe) for on in (source, task))
-                    differences.append({k: ours[k] - base[k] for k in set(ours) & set(base)})
-                zero = dict.fromkeys(differences[0], 0.0)
-                lines.append(row(f"{dataset} {source.upper()}→{task.upper()}", zero, differences))
+                pairs = [
+                    [study.scores(dataset, "classical", (on,), task, probe) for on in (source, task)]
+                    for probe in ("network", "linear")
+                ]
+                lines.append(differences(f"{dataset} {source.upper()}→{task.upper()}", pairs))
+    return "\n".join(lines)
+
+
+def weightings(study: Study) -> str:
+    """Linear classifiers on three-task embeddings, losses weighted as they are learned, less those of equal weights."""
+    kinds = [(method, weighting) for method in ("classical", *SAMES) for weighting in ("uncertainty", "gradnorm")]
+    names = [f"{LABELS[method]}, {weighting}" for method, weighting in kinds]
+    lines = [f"| three tasks, less equal weights | {' | '.join(names)} | splits |", "|---" * (len(kinds) + 2) + "|"]
+    for dataset in study.plan.datasets:
+        for task in TASKS:
+            pairs = [
+                [study.scores(dataset, method, TASKS, task, "linear", weighting=each) for each in (weighting, "fixed")]
+                for method, weighting in kinds
+            ]
+            lines.append(differences(f"{dataset} {task.upper()}", pairs))
     return "\n".join(lines)
 
 
@@ -335,9 +360,11 @@ def blocks() -> dict[str, str]:
     found = {
         "verdicts": verdicts(claims),
         "claims": claims_to_markdown(claims),
-        "counts": "\n".join(["| what | found |", "|---|---|", *(f"| {a} | {b} |" for a, b in facts(studies["paper"]))]),
+        "counts": counts(facts(studies["paper"])),
+        "symmetric counts": counts(symmetric_facts(studies["symmetric"], studies["paper"])),
         "same probe": same_probe(studies["paper"]),
         "transfer": transfer(studies["paper"]),
+        "weightings": weightings(studies["paper"]),
         "lengths": lengths(studies["paper"]),
         "longer": longer(studies["long"], studies["paper"]),
         "probed": probed(read_rows(RESULTS / "probes.csv")),

@@ -146,3 +146,31 @@ def test_probes_are_told_by_what_models_were_trained_for(reproduction):
         "| +2.0 (+0.0 to +4.0; 0 of 2 below -2) | 1 |",
         "| COX2, SAME on three tasks | -5.0 | -3.0 | -1.0 | 1 |",
     ]
+
+
+def test_learned_weights_are_beside_equal_ones_on_the_same_splits(reproduction):
+    study = Study.open(ROOT / "reproduction/paper")
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in reproduction.weightings(study).splitlines()]
+    column = rows[0].index("eSAME, gradnorm")
+    found = {row[0]: row for row in rows[2:]}
+    learned, equal = (
+        study.scores("DHFR", "esame", ("gc", "nc", "lp"), "lp", "linear", weighting=weighting)
+        for weighting in ("gradnorm", "fixed")
+    )
+    expected = sum(learned[k] - equal[k] for k in learned) / len(learned)
+    assert float(found["DHFR LP"][column].split()[0].rstrip("*")) == pytest.approx(expected, abs=0.051)
+    assert found["DHFR LP"][-1] == str(len(learned))
+    counts = dict(reproduction.facts(study))
+    assert f"{expected:+.1f} to" in counts["three tasks: eSAME with gradnorm, less equal weights"]
+
+
+def test_symmetric_rows_are_counted_beside_their_own_baseline(reproduction):
+    concat, study = (Study.open(ROOT / "reproduction" / name) for name in ("paper", "symmetric"))
+    gaps = []
+    for tasks in (("gc", "lp"), ("nc", "lp"), ("gc", "nc", "lp")):
+        for method in ("isame", "esame"):
+            ours = study.scores("COX2", method, tasks, "lp", "linear")
+            base = study.scores("COX2", "classical", ("lp",), "lp", "own")
+            gaps.append(sum(ours[k] - base[k] for k in ours) / len(ours))
+    found = dict(reproduction.symmetric_facts(study, concat))
+    assert found["LP of SAME, less single-task Cl, COX2"].startswith(f"{min(gaps):+.1f} to {max(gaps):+.1f}")

@@ -174,3 +174,13 @@ def test_symmetric_rows_are_counted_beside_their_own_baseline(reproduction):
             gaps.append(sum(ours[k] - base[k] for k in ours) / len(ours))
     found = dict(reproduction.symmetric_facts(study, concat))
     assert found["LP of SAME, less single-task Cl, COX2"].startswith(f"{min(gaps):+.1f} to {max(gaps):+.1f}")
+
+
+def test_a_rerun_is_as_far_from_what_is_kept_as_its_worst_score(reproduction):
+    kept = {("isame", "linear", "lp"): {"roc_auc": 0.75, "average_precision": 0.5}}
+    name = next(iter(kept))
+    assert reproduction.furthest(kept, kept) == 0
+    assert reproduction.furthest(kept, {name: {"roc_auc": 0.75, "average_precision": 0.25}}) == 0.25
+    assert reproduction.furthest(kept, {name: {"roc_auc": 0.75}}) == float("inf")
+    assert reproduction.furthest(kept, {}) == float("inf")
+    assert not reproduction.furthest(kept, {name: {"roc_auc": 0.75, "average_precision": float("nan")}}) < 1

@@ -3,6 +3,8 @@
 import ctypes
 import os
 
+from threadpoolctl import threadpool_limits
+
 _MANY_BYTES = 2**30
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # Of glibc's malloc.h.
 
@@ -10,14 +12,14 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # Of glibc's malloc.h.
 def settle(threads: int = 1) -> None:
     """One thread, and freed memory is kept for the next step rather than given back; for processes that are ours alone.
 
-    Graphs of this size lose time to threads. BLAS libraries read their number when they are first imported, so call
-    this before.
+    Graphs of this size lose time to threads, and sums split among threads round otherwise.
 
     Args:
         threads: how many, where more pay.
     """
     for library in ("OMP", "OPENBLAS", "MKL"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", str(threads))
+        os.environ[f"{library}_NUM_THREADS"] = str(threads)  # Of libraries loaded from now on, here and in children.
+    threadpool_limits(threads)  # Of those that are loaded.
     try:
         # Otherwise every step of iSAME gives back and asks for thousands of pages: 5-8 % of its time.
         mallopt = ctypes.CDLL(None).mallopt

@@ -4,6 +4,7 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
 
 from same.config import Config
 from same.errors import InputError
@@ -24,6 +25,18 @@ def assert_as_good_as_sklearn(x, y, x_test, c=1.0):
         assert objective(w, rows, sign, c) <= objective(w_theirs, rows, sign, c) * (1 + 1e-9)
     agree = ours.predict(x_test) == theirs.predict(scaler.transform(x_test.astype(np.float64)))
     assert agree.mean() >= 0.999
+
+
+def test_decisions_are_the_same_to_the_bit_however_many_threads_there_are():
+    draw = np.random.default_rng(0)
+    x = draw.standard_normal((30_000, 513))
+    model = LinearSVM().fit(x[:600], x[:600, 0] + draw.standard_normal(600) > 0)
+    decisions = []
+    for threads in (1, 2, 3):
+        with threadpool_limits(threads):
+            decisions.append(model.decision_function(x))
+    assert np.array_equal(decisions[0], decisions[1])
+    assert np.array_equal(decisions[0], decisions[2])
 
 
 @pytest.mark.parametrize("c", [0.01, 1.0, 30.0])

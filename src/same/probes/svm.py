@@ -62,8 +62,9 @@ class LinearSVM:
         """[n] for two classes, [n, k] for more: how far each row is on a class's side."""
         x = _as_rows(x)
         decision = np.empty((len(x), len(self.coef_)))
-        for part in _parts(len(x)):
-            decision[part] = self._rows(x[part]) @ self.coef_.T
+        with threadpool_limits(1):
+            for part in _parts(len(x)):
+                decision[part] = self._rows(x[part]) @ self.coef_.T
         return decision[:, 0] if len(self.classes_) <= 2 else decision
 
     def predict(self, x: Any) -> Array:

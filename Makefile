@@ -45,7 +45,7 @@ reproduction: $(VENV)/installed
 	$(BIN)/same study --out reproduction/beyond --budget short --pair symmetric --choose-c score --tuned configs/beyond --questions Q4 \
 		--methods classical,esame --tasks gc,nc,lp,gc+nc+lp $(BEYOND)
 	$(BIN)/same study --out reproduction/beyond-loss --budget short --pair symmetric --choose-c loss --tuned configs/beyond \
-		--questions overview --methods classical $(BEYOND)
+		--questions overview --methods classical,esame $(BEYOND)
 	$(BIN)/same study --out reproduction/symmetric --budget short --pair symmetric --tuned configs --questions Q2 \
 		--methods classical,isame,esame --tasks lp,gc+lp,nc+lp,gc+nc+lp
 	$(BIN)/same study --out reproduction/long --budget short --tuned configs --questions Q1,overview \

@@ -284,11 +284,6 @@ def beyond(study: Study, singles: Study, method: str) -> str:
         "| set | task | three-task encoder | single-task Cl | gain | untrained | gain | raw features | gain | splits |"
     ]
     lines += ["|---|---|---|---|---|---|---|---|---|---|"]
-    names = dict.fromkeys([method, "classical"])
-    hours = dict.fromkeys(names, 0.0)
-    few = f"of splits {UNSEEN_SPLITS[0]} to {UNSEEN_SPLITS[-1]}"
-    head = ["set", *(column for name in names for column in (f"Δm of linear probes, {name}", few)), "splits"]
-    deltas = ["", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     for dataset in study.plan.datasets:
         for task in TASKS:
             ours = study.scores(dataset, method, TASKS, task, "linear")
@@ -306,20 +301,31 @@ def beyond(study: Study, singles: Study, method: str) -> str:
             for other in floors:
                 parts += [Cell(dict(enumerate(other))).text, gained(compare(mine, other))]
             lines.append(f"| {dataset} | {task.upper()} | {' | '.join(parts)} | {len(mine)} |")
-        found = {name: delta_values(study, dataset, name, TASKS, probe="linear", singles=singles) for name in names}
-        if splits := sorted(set.intersection(*map(set, found.values()))):
-            parts = []
-            for values in found.values():
-                for some in (splits, [k for k in splits if k in UNSEEN_SPLITS]):
-                    text = gained(compare([values[k] for k in some], [0.0] * len(some))) if some else ""
-                    parts.append(text + (f" [{len(some)}]" if 0 < len(some) < len(UNSEEN_SPLITS) else ""))
-            deltas.append(f"| {dataset} | {' | '.join(parts)} | {len(splits)} |")
-        for run in study.runs.values():
-            c = run.config
-            if (c.dataset, c.tasks) == (dataset, TASKS) and c.method in hours and c.split in splits:
-                hours[c.method] += run.training["cpu_seconds"] / 3600
-    spent = ", ".join(f"{name} {value:.2f}" for name, value in hours.items())
-    return "\n".join([*lines, *deltas, "", f"CPU hours of training on three tasks: {spent}."])
+    runs = [run for run in study.runs.values() if (run.config.method, run.config.tasks) == (method, TASKS)]
+    hours = sum(run.training["cpu_seconds"] for run in runs) / 3600
+    return "\n".join([*lines, "", f"CPU hours of training on three tasks: {hours:.2f}."])
+
+
+def beyond_deltas(studies: dict[str, Study], singles: Study) -> str:
+    """Δm of three-task encoders by method and by what C is chosen by, on all splits and on those nothing was chosen on.
+
+    Args:
+        studies: by what C is chosen by.
+        singles: of the single-task models.
+    """
+    datasets = singles.plan.datasets
+    lines = [f"| Δm, % | C chosen by | splits | {' | '.join(datasets)} |", "|---" * (3 + len(datasets)) + "|"]
+    for method in ("classical", "esame"):
+        for chosen_by, study in studies.items():
+            found = [delta_values(study, name, method, TASKS, probe="linear", singles=singles) for name in datasets]
+            for splits in (range(10), UNSEEN_SPLITS):
+                parts = [LABELS[method], f"`{chosen_by}`", f"{splits[0]} to {splits[-1]}"]
+                for values in found:
+                    some = [values[k] for k in splits if k in values]
+                    text = gained(compare(some, [0.0] * len(some))) if some else ""
+                    parts.append(text + (f" [{len(some)}]" if 0 < len(some) < len(splits) else ""))
+                lines.append(f"| {' | '.join(parts)} |")
+    return "\n".join(lines)
 
 
 def cost(studies: dict[str, Study]) -> str:
@@ -377,8 +383,9 @@ def blocks() -> dict[str, str]:
             # The page has headings of its own.
             found[f"{name} {table.key}"] = to_markdown(table).split("\n", 2)[2].strip()
     singles = studies["beyond"]
-    for name, method in (("beyond-loss", "classical"), ("beyond", "esame")):
-        found[f"{name} {method}"] = beyond(studies[name], singles, method)
+    for method in ("classical", "esame"):
+        found[f"beyond {method}"] = beyond(studies["beyond-loss"], singles, method)
+    found["beyond deltas"] = beyond_deltas({"loss": studies["beyond-loss"], "score": singles}, singles)
     return found
 
 

@@ -184,3 +184,16 @@ def test_a_rerun_is_as_far_from_what_is_kept_as_its_worst_score(reproduction):
     assert reproduction.furthest(kept, {name: {"roc_auc": 0.75}}) == float("inf")
     assert reproduction.furthest(kept, {}) == float("inf")
     assert not reproduction.furthest(kept, {name: {"roc_auc": 0.75, "average_precision": float("nan")}}) < 1
+
+
+def test_the_delta_of_one_encoder_is_beside_single_task_models(reproduction):
+    singles, study = (Study.open(ROOT / "reproduction" / name) for name in ("beyond", "beyond-loss"))
+    gains = []
+    for task in ("gc", "nc", "lp"):
+        ours = study.scores("DHFR", "classical", ["gc", "nc", "lp"], task, "linear")
+        alone = singles.scores("DHFR", "classical", [task], task, "own")
+        gains.append({k: 100 * (ours[k] - alone[k]) / alone[k] for k in ours})
+    lines = reproduction.beyond_deltas({"loss": study}, singles).splitlines()
+    for splits, line in ((range(10), lines[2]), (range(4, 9), lines[3])):
+        expected = sum(gain[k] for gain in gains for k in splits) / (3 * len(splits))
+        assert line.split(" | ")[5].startswith(f"{expected:+.1f} (p")

@@ -10,16 +10,13 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
+
+from same.config import make_config, parse_setting
 from same.machine import settle
-
-settle()
-
-import numpy as np  # noqa: E402
-
-from same.config import make_config, parse_setting  # noqa: E402
-from same.names import CHOOSE_C  # noqa: E402
-from same.probes.evaluate import Probing  # noqa: E402
-from same.runs import open_run, run  # noqa: E402
+from same.names import CHOOSE_C
+from same.probes.evaluate import Probing
+from same.runs import open_run, run
 
 TASKS = ("gc", "nc", "lp")
 
@@ -32,6 +29,7 @@ def variant(text: str) -> dict[str, object]:
 
 def main() -> None:
     """Trains and probes what is not done yet, and prints a line for each variant and set."""
+    settle()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, required=True)

@@ -10,18 +10,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from same.config import Config, make_config
+from same.episodes import EpisodeSampler
 from same.machine import settle
-
-settle()
-
-import numpy as np  # noqa: E402
-
-from same.config import Config, make_config  # noqa: E402
-from same.episodes import EpisodeSampler  # noqa: E402
-from same.nn import Encoder  # noqa: E402
-from same.probes.evaluate import Probing  # noqa: E402
-from same.runs import lessons, prepare  # noqa: E402
-from same.training import train  # noqa: E402
+from same.nn import Encoder
+from same.probes.evaluate import Probing
+from same.runs import lessons, prepare
+from same.training import train
 
 COLUMNS = (("gc", "paper"), ("nc", "paper"), ("lp", "paper"), ("lp", "released"))
 
@@ -57,6 +54,7 @@ def trained(config: Config, kind: type[EpisodeSampler], data: Path) -> Encoder:
 
 def main() -> None:
     """Prints a line for each cause."""
+    settle()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--dataset", default="ENZYMES")

@@ -9,20 +9,17 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import torch
+
+from same.config import PRESETS, Config, make_config
+from same.episodes import embed
 from same.machine import settle
-
-settle()
-
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-
-from same.config import PRESETS, Config, make_config  # noqa: E402
-from same.episodes import embed  # noqa: E402
-from same.probes.evaluate import GRID, Probing  # noqa: E402
-from same.probes.metrics import cross_entropy  # noqa: E402
-from same.probes.svm import LinearSVM  # noqa: E402
-from same.runs import open_run  # noqa: E402
-from same.study.plan import DATASETS  # noqa: E402
+from same.probes.evaluate import GRID, Probing
+from same.probes.metrics import cross_entropy
+from same.probes.svm import LinearSVM
+from same.runs import open_run
+from same.study.plan import DATASETS
 
 CUTS, CHOOSING = 300, 0.7
 
@@ -62,6 +59,7 @@ def told(config: Config, encoder: torch.nn.Module | None, data: Path) -> dict[st
 
 def main(data: Path, folders: list[Path]) -> None:
     """Prints a line for each rule and each C."""
+    settle()
     runs = [open_run(folder) for folder in folders]
     cases = [(run.config, run.encoder) for run in runs] or [
         (make_config({**PRESETS["sage-walk"], "method": "untrained", "dataset": name, "split": k}), None)

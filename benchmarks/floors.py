@@ -3,17 +3,15 @@
 DIR holds the zips of the paper's four sets. Mean ± standard deviation over the splits, in percent.
 """
 
-import os
 import sys
 from pathlib import Path
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import torch
 
 from same.config import Config
 from same.graphs.batch import GraphBatch
+from same.machine import settle
 from same.probes.evaluate import Probing
 
 
@@ -25,7 +23,7 @@ def node_index(batch: GraphBatch) -> torch.Tensor:
 
 def main(folder: Path, splits: int) -> None:
     """Prints a block for each input scaling, and in it a line for each model and task."""
-    torch.set_num_threads(1)
+    settle()
     names = ("ENZYMES", "PROTEINS", "DHFR", "COX2")
     for scaling in ("standardise", "row"):
         cells: dict[str, dict[str, list[float]]] = {}

@@ -14,20 +14,17 @@ from collections import defaultdict
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
+import torch
+from sklearn.svm import LinearSVC
+
+from same.episodes import embed
 from same.machine import settle
-
-settle()
-
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from sklearn.svm import LinearSVC  # noqa: E402
-
-from same.episodes import embed  # noqa: E402
-from same.probes.evaluate import Probing  # noqa: E402
-from same.probes.metrics import MAIN, scores  # noqa: E402
-from same.runs import TrainedRun, open_run  # noqa: E402
-from same.study.results import RUNS, Study  # noqa: E402
-from same.study.tables import baseline  # noqa: E402
+from same.probes.evaluate import Probing
+from same.probes.metrics import MAIN, scores
+from same.runs import TrainedRun, open_run
+from same.study.results import RUNS, Study
+from same.study.tables import baseline
 
 PROBES = ("standardised", "as they are", "C chosen")
 HEAD, BESIDE = ("dataset", "method", "trained on", "adapts", "measured", "split"), "single-task Cl"
@@ -79,6 +76,7 @@ def keep(path: Path, table: list[tuple[str, ...]]) -> None:
 
 def main() -> None:
     """See the module."""
+    settle()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("study", type=Path)

@@ -16,23 +16,20 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from facts import facts, symmetric_facts
+
+from same.files import read_json
 from same.machine import settle
-
-settle()
-
-import numpy as np  # noqa: E402
-from facts import facts, symmetric_facts  # noqa: E402
-
-from same.files import read_json  # noqa: E402
-from same.probes.metrics import Comparison, compare, paired  # noqa: E402
-from same.study.claims import Claim, check_claims  # noqa: E402
-from same.study.engine import Job, execute  # noqa: E402
-from same.study.figures import Dot, dots  # noqa: E402
-from same.study.plan import ALL, DATASETS, PAIRS, SAMES, SINGLES, TASKS  # noqa: E402
-from same.study.published import NAMES  # noqa: E402
-from same.study.report import claims_to_markdown, to_markdown  # noqa: E402
-from same.study.results import EVALUATION, Study  # noqa: E402
-from same.study.tables import LABELS, Cell, baseline, delta_values, make_tables, probe_of  # noqa: E402
+from same.probes.metrics import Comparison, compare, paired
+from same.study.claims import Claim, check_claims
+from same.study.engine import Job, execute
+from same.study.figures import Dot, dots
+from same.study.plan import ALL, DATASETS, PAIRS, SAMES, SINGLES, TASKS
+from same.study.published import NAMES
+from same.study.report import claims_to_markdown, to_markdown
+from same.study.results import EVALUATION, Study
+from same.study.tables import LABELS, Cell, baseline, delta_values, make_tables, probe_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS, ASSETS = ROOT / "reproduction", ROOT / "docs/assets/reproduction"
@@ -459,6 +456,7 @@ def rerun(asked: argparse.Namespace) -> None:
 
 def main() -> None:
     """See the module."""
+    settle()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("report")

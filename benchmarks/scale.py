@@ -17,13 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from same.config import Config
 from same.machine import settle
-
-settle()
-
-from same.config import Config  # noqa: E402
-from same.runs import lessons, prepare  # noqa: E402
-from same.training import train  # noqa: E402
+from same.runs import lessons, prepare
+from same.training import train
 
 SETS, METHODS = ("planted", "ENZYMES", "PROTEINS", "DHFR", "COX2"), ("esame", "isame", "classical")
 
@@ -69,7 +66,7 @@ def ranks(data: Path | None, epochs: int, turns: int) -> None:
             models = set()
             for name, command in commands.items():
                 out = Path(scratch, f"{name}{turn}")
-                subprocess.run([*command, "--quiet", "train", *settings, "--out", out], check=True, env=_environment())
+                subprocess.run([*command, "--quiet", "train", *settings, "--out", out], check=True)
                 result = json.loads((out / "result.json").read_text())
                 models.add((out / "model.safetensors").read_bytes())
                 found[name].append(result["seconds"])
@@ -98,7 +95,7 @@ def large(graphs: int, folder: Path, width: int) -> None:
 def _watch(name: str, *arguments: Any) -> None:
     """Does something, and says its time and its memory: its own, and what it had mapped of files."""
     start, peak = time.perf_counter(), {"RssAnon": 0, "RssFile": 0}
-    process = subprocess.Popen([sys.executable, "-m", "same", *map(str, arguments)], env=_environment())
+    process = subprocess.Popen([sys.executable, "-m", "same", *map(str, arguments)])
     before = os.times()
     while process.poll() is None:
         status = Path(f"/proc/{process.pid}/status").read_text()
@@ -114,12 +111,9 @@ def _watch(name: str, *arguments: Any) -> None:
     print(f"{name}: {wall:.0f} s, {cpu:.0f} s of CPU, {own:.0f} MB of its own, {mapped:.0f} MB of files", flush=True)
 
 
-def _environment() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
 def main() -> None:
     """Measures, and prints."""
+    settle()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("steps", "ranks", "large"))
     parser.add_argument("--data", type=Path, help="where the paper's sets lie")

@@ -20,7 +20,6 @@ def reproduction(tmp_path, monkeypatch):
     """The script, at work on a copy."""
     spec = importlib.util.spec_from_file_location("reproduction", ROOT / "benchmarks/reproduction.py")
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setattr("same.machine.settle", lambda threads=1: None)
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     spec.loader.exec_module(module)
     ignored = shutil.ignore_patterns("*.safetensors")

@@ -1,9 +1,11 @@
-"""The committed results give the committed page, tables and figures."""
+"""The committed results give the committed pages and tables."""
 
+import csv
 import importlib.util
 import re
 import shutil
-from dataclasses import replace
+import statistics
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,48 +14,67 @@ from same.study.report import write_report
 from same.study.results import Study
 
 ROOT = Path(__file__).parents[1]
-STUDIES = sorted(path.parent.name for path in (ROOT / "reproduction").glob("*/study.json"))
+RESULTS = ROOT / "reproduction"
 
 
-@pytest.fixture
-def reproduction(tmp_path, monkeypatch):
-    """The script, at work on a copy."""
+@pytest.fixture(scope="module")
+def reproduction():
+    """The script as a module."""
     spec = importlib.util.spec_from_file_location("reproduction", ROOT / "benchmarks/reproduction.py")
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     spec.loader.exec_module(module)
-    ignored = shutil.ignore_patterns("*.safetensors")
-    shutil.copytree(ROOT / "reproduction", tmp_path / "reproduction", ignore=ignored)
-    pages = [tmp_path / page.relative_to(ROOT) for page in module.PAGES]
-    for made, kept in zip(pages, module.PAGES, strict=True):
-        made.parent.mkdir(exist_ok=True)
-        shutil.copy(kept, made)
-    monkeypatch.setattr(module, "RESULTS", tmp_path / "reproduction")
-    monkeypatch.setattr(module, "PAGES", pages)
-    monkeypatch.setattr(module, "ASSETS", tmp_path / "assets")
     return module
 
 
-def test_the_page_and_the_tables_are_those_of_the_results(reproduction, tmp_path):
-    assert "paper" in STUDIES
-    for name in STUDIES:
-        write_report(Study.open(tmp_path / "reproduction" / name))
-    reproduction.report()
-    for name in STUDIES:
-        for path in sorted((ROOT / "reproduction" / name).glob("tables/*")):
-            assert (tmp_path / path.relative_to(ROOT)).read_bytes() == path.read_bytes(), path
-    for path in (ROOT / "docs/assets/reproduction").iterdir():
-        assert (tmp_path / "assets" / path.name).read_bytes() == path.read_bytes(), path
-    for page in ("docs/reproduction.md", "docs/beyond.md", "README.md", "reproduction/cells.csv"):
-        assert (tmp_path / page).read_text(encoding="utf-8") == (ROOT / page).read_text(encoding="utf-8"), page
+@pytest.fixture(scope="module")
+def study():
+    return Study.open(RESULTS / "paper")
 
 
-def test_every_published_number_has_a_row(reproduction):
-    rows = list(reproduction.cells(Study.open(ROOT / "reproduction/paper")))
+def read_overview():
+    with (RESULTS / "overview-0.1.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_pages_equal_what_is_generated(reproduction, tmp_path, monkeypatch):
+    copies = [tmp_path / page.name for page in reproduction.PAGES]
+    for page, copy in zip(reproduction.PAGES, copies, strict=True):
+        # Without the tables: all of them are written anew.
+        text = re.sub(r"(<!-- begin .+? -->\n).*?(<!-- end -->)", r"\1\2", page.read_text("utf-8"), flags=re.DOTALL)
+        copy.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(reproduction, "PAGES", copies)
+    reproduction.main()
+    kept = [ROOT / "README.md", ROOT / "docs/reproduction.md", ROOT / "docs/reproduction-tables.md"]
+    for page, copy in zip(kept, copies, strict=True):
+        assert copy.read_text("utf-8") == page.read_text("utf-8")
+    used = {name for page in kept for name in re.findall(r"<!-- begin (.+?) -->", page.read_text("utf-8"))}
+    assert used == set(reproduction.blocks())
+
+
+def test_an_unknown_block_is_an_error(reproduction, tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- begin verdicts -->\n<!-- end -->\n", encoding="utf-8")
+    monkeypatch.setattr(reproduction, "PAGES", [page])
+    with pytest.raises(SystemExit, match="unknown block 'verdicts'"):
+        reproduction.main()
+
+
+def test_the_tables_of_the_study_equal_what_is_generated(tmp_path):
+    kept = RESULTS / "paper"
+    shutil.copytree(kept, tmp_path / "paper", ignore=shutil.ignore_patterns("tables", "report.*"))
+    write_report(Study.open(tmp_path / "paper"))
+    for path in sorted(kept.glob("tables/*")):
+        assert (tmp_path / path.relative_to(RESULTS)).read_bytes() == path.read_bytes(), path
+
+
+def test_every_published_number_has_ours_beside_it(reproduction, study):
+    rows = list(reproduction.cells(reproduction.read_study(RESULTS / "paper")))
     assert len(rows) == 240
-    assert all(row["splits"] for row in rows)
-    # Δm is what the scores say it is.
-    study = Study.open(ROOT / "reproduction/paper")
+    assert all(len(row["ours"]) == 10 for row in rows)
+    for row in rows:
+        with_links = "lp" in (row["trained_on"] if row["measured"] == "delta_m" else row["measured"])
+        assert bool(row["released"]) == with_links
+    # Δm is computed from the scores of the study.
     row = next(r for r in rows if (r["measured"], r["model"], r["dataset"]) == ("delta_m", "eSAME", "COX2"))
     tasks = row["trained_on"].split("+")
     gains = []
@@ -61,138 +82,49 @@ def test_every_published_number_has_a_row(reproduction):
         ours = study.scores("COX2", "esame", tasks, task, "linear")
         base = study.scores("COX2", "classical", [task], task, "own")
         gains.append({k: 100 * (ours[k] - base[k]) / base[k] for k in set(ours) & set(base)})
-    splits = set.intersection(*map(set, gains))
-    expected = sum(sum(gain[k] for gain in gains) / len(tasks) for k in splits) / len(splits)
-    assert float(row["ours"]) == pytest.approx(expected, abs=0.006)
+    assert row["ours"] == pytest.approx({k: statistics.mean(gain[k] for gain in gains) for k in range(10)})
+    # The text of a cell: ours, then the published number.
+    tables = reproduction.blocks()["published"]
+    values = study.scores("ENZYMES", "isame", ["nc"], "nc", "linear").values()
+    ours = f"{statistics.mean(values):.1f} ± {statistics.pstdev(values):.1f}"
+    assert f"| NC | NC | iSAME | {ours} (87.3 ± 0.8) |" in tables
 
 
-def test_a_row_is_of_the_splits_that_all_its_columns_have(reproduction):
-    study = Study.open(ROOT / "reproduction/paper")
-    some = {
-        key: run
-        for key, run in study.runs.items()
-        if run.config.dataset != "COX2" and (run.config.method, run.config.split) != ("esame", 0)
-    }
-    rows = reproduction.same_probe(replace(study, runs=some)).splitlines()
-    whole = len(study.scores("DHFR", "esame", ("lp",), "lp", "linear"))
-    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
-    counts = {row[0]: row[-1] for row in cells}
-    assert counts["DHFR"] == counts["DHFR GC"] == str(whole - 1)
-    assert counts["COX2"] == counts["COX2 LP"] == "0"
+def test_budgets_are_those_of_the_runs(reproduction, study):
+    lines = reproduction.blocks()["budgets"].splitlines()
+    rows = {tuple(cells[:2]): cells for line in lines[2:] for cells in [line.strip("| ").split(" | ")]}
+    assert len(rows) == 10
+    runs = [run for run in study.runs.values() if run.config.method == "esame" and run.config.weighting == "fixed"]
+    runs = [run for run in runs if len(run.config.tasks) == 3]
+    capped = sum(run.training["epochs"] == run.config.max_epochs for run in runs)
+    _, _, cap, at_cap, _, updates, _, _ = rows["eSAME", "3"]
+    assert at_cap == f"{capped} of {len(runs)}"
+    assert {run.config.max_epochs for run in runs} == {int(cap)}
+    steps = [run.training["steps"] for run in runs if run.config.dataset == "PROTEINS"]
+    assert updates.split(" / ")[1] == str(round(statistics.median(steps)))
 
 
-def test_probes_that_were_told_later_are_of_the_same_runs(reproduction):
-    study = Study.open(ROOT / "reproduction/paper")
-    rows = reproduction.read_rows(ROOT / "reproduction/probes.csv")
-    assert {row["dataset"] for row in rows} == set(study.plan.datasets)
+def test_the_overview_has_every_split_once():
+    rows = read_overview()
+    assert {row["version"] for row in rows} == {"0.1.0"}
+    assert {row["split"] for row in rows} == set("45678")
+    keys = Counter((row["dataset"], row["model"], row["task"], row["split"]) for row in rows)
+    assert len(keys) == 4 * 4 * 3 * 5
+    assert set(keys.values()) == {1}
     for row in rows:
-        tasks, split = row["trained on"].split("+"), int(row["split"])
-        ours = study.scores(row["dataset"], row["method"], tasks, row["measured"], "linear", adapts=row["adapts"])
-        base = study.scores(row["dataset"], "classical", [row["measured"]], row["measured"], "own")
-        assert float(row["standardised"]) == pytest.approx(ours[split], abs=1e-4)
-        assert float(row["single-task Cl"]) == pytest.approx(base[split], abs=1e-4)
+        assert row["probe"] == ("none" if row["model"] == "majority" else "linear")
+        assert row["metric"] == ("roc_auc" if row["task"] == "lp" else "accuracy")
 
 
-def test_counts_are_of_the_cells_that_were_run(reproduction):
-    study = Study.open(ROOT / "reproduction/paper")
-    found = dict(reproduction.facts(study))
-    gaps = []
-    for dataset in study.plan.datasets:
-        for task in ("gc", "nc", "lp"):
-            for tasks in (("gc", "nc"), ("gc", "lp"), ("nc", "lp")):
-                for method in ("isame", "esame"):
-                    if task in tasks:
-                        ours = study.scores(dataset, method, tasks, task, "linear")
-                        tuned = study.scores(dataset, "finetuned", tasks, task, "own")
-                        gaps.append((task, round(sum(ours[k] - tuned[k] for k in set(ours) & set(tuned)), 9)))
-    expected = ", ".join(
-        f"{task.upper()} {sum(t == task and gap < 0 for t, gap in gaps)} of 16" for task in ("gc", "nc", "lp")
-    )
-    assert found["Q2: SAME below FT"] == expected
-    tuned = [run for run in study.runs.values() if run.config.method == "finetuned"]
-    kept = [int(n) for n in re.findall(r"(\d+) of", found["FT runs that end with the model they began with"])]
-    assert sum(kept) == sum(run.training["best"]["step"] == 0 for run in tuned)
-    nothing = dict(reproduction.facts(replace(study, runs={})))
-    assert nothing["Q2: SAME below FT"] == nothing["three tasks: SAME less Cl"] == "not run"
-
-
-def test_probes_of_more_runs_are_added_to_those_kept(reproduction, tmp_path):
-    keep = importlib.import_module("probes").keep
-    head = ("dataset", "method", "trained on", "adapts", "measured", "split", "score")
-    first, second = (("COX2", "esame", "gc", "all", "gc", split, "70.0") for split in "01")
-    again, path = (*second[:-1], "71.0"), tmp_path / "probes.csv"
-    keep(path, [head, second])
-    keep(path, [head, first])
-    keep(path, [head, again])
-    assert [tuple(row.values()) for row in reproduction.read_rows(path)] == [first, again]
-    with pytest.raises(SystemExit, match="other columns"):
-        keep(path, [(*head[:-1], "another"), first])
-    assert len(reproduction.read_rows(path)) == 2
-
-
-def test_probes_are_told_by_what_models_were_trained_for(reproduction):
-    head = ("dataset", "method", "trained on", "measured", "split", "standardised", "as they are", "C chosen")
-    lines = [
-        ("COX2", "isame", "gc", "gc", "0", 70, 71, 77),
-        ("COX2", "isame", "gc", "gc", "1", 72, 73, 79),
-        ("COX2", "esame", "gc", "gc", "1", 75, 75, 75),
-        ("COX2", "esame", "gc+nc+lp", "gc", "0", 70, 72, 74),
-        ("COX2", "esame", "gc+nc+lp", "nc", "0", 10, 10, 10),
+def test_the_overview_is_mean_and_spread_over_splits(reproduction):
+    rows = read_overview()
+    scores = [
+        100 * float(row["score"])
+        for row in rows
+        if (row["dataset"], row["model"], row["task"]) == ("PROTEINS", "sage-walk", "gc")
     ]
-    rows = [dict(zip(head, line, strict=True)) | {"single-task Cl": 75} for line in lines]
-    assert reproduction.probed(rows).splitlines()[2:] == [
-        "| COX2, SAME on GC alone | -1.5 (-3.0 to +0.0; 1 of 2 below -2) | -1.0 (-2.0 to +0.0; 0 of 2 below -2) "
-        "| +2.0 (+0.0 to +4.0; 0 of 2 below -2) | 1 |",
-        "| COX2, SAME on three tasks | -5.0 | -3.0 | -1.0 | 1 |",
-    ]
-
-
-def test_learned_weights_are_beside_equal_ones_on_the_same_splits(reproduction):
-    study = Study.open(ROOT / "reproduction/paper")
-    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in reproduction.weightings(study).splitlines()]
-    column = rows[0].index("eSAME, gradnorm")
-    found = {row[0]: row for row in rows[2:]}
-    learned, equal = (
-        study.scores("DHFR", "esame", ("gc", "nc", "lp"), "lp", "linear", weighting=weighting)
-        for weighting in ("gradnorm", "fixed")
-    )
-    expected = sum(learned[k] - equal[k] for k in learned) / len(learned)
-    assert float(found["DHFR LP"][column].split()[0].rstrip("*")) == pytest.approx(expected, abs=0.051)
-    assert found["DHFR LP"][-1] == str(len(learned))
-    counts = dict(reproduction.facts(study))
-    assert f"{expected:+.1f} to" in counts["three tasks: eSAME with gradnorm, less equal weights"]
-
-
-def test_symmetric_rows_are_counted_beside_their_own_baseline(reproduction):
-    concat, study = (Study.open(ROOT / "reproduction" / name) for name in ("paper", "symmetric"))
-    gaps = []
-    for tasks in (("gc", "lp"), ("nc", "lp"), ("gc", "nc", "lp")):
-        for method in ("isame", "esame"):
-            ours = study.scores("COX2", method, tasks, "lp", "linear")
-            base = study.scores("COX2", "classical", ("lp",), "lp", "own")
-            gaps.append(sum(ours[k] - base[k] for k in ours) / len(ours))
-    found = dict(reproduction.symmetric_facts(study, concat))
-    assert found["LP of SAME, less single-task Cl, COX2"].startswith(f"{min(gaps):+.1f} to {max(gaps):+.1f}")
-
-
-def test_a_rerun_is_as_far_from_what_is_kept_as_its_worst_score(reproduction):
-    kept = {("isame", "linear", "lp"): {"roc_auc": 0.75, "average_precision": 0.5}}
-    name = next(iter(kept))
-    assert reproduction.furthest(kept, kept) == 0
-    assert reproduction.furthest(kept, {name: {"roc_auc": 0.75, "average_precision": 0.25}}) == 0.25
-    assert reproduction.furthest(kept, {name: {"roc_auc": 0.75}}) == float("inf")
-    assert reproduction.furthest(kept, {}) == float("inf")
-    assert not reproduction.furthest(kept, {name: {"roc_auc": 0.75, "average_precision": float("nan")}}) < 1
-
-
-def test_the_delta_of_one_encoder_is_beside_single_task_models(reproduction):
-    singles, study = (Study.open(ROOT / "reproduction" / name) for name in ("beyond", "beyond-loss"))
-    gains = []
-    for task in ("gc", "nc", "lp"):
-        ours = study.scores("DHFR", "classical", ["gc", "nc", "lp"], task, "linear")
-        alone = singles.scores("DHFR", "classical", [task], task, "own")
-        gains.append({k: 100 * (ours[k] - alone[k]) / alone[k] for k in ours})
-    lines = reproduction.beyond_deltas({"loss": study}, singles).splitlines()
-    for splits, line in ((range(10), lines[2]), (range(4, 9), lines[3])):
-        expected = sum(gain[k] for gain in gains for k in splits) / (3 * len(splits))
-        assert line.split(" | ")[5].startswith(f"{expected:+.1f} (p")
+    table = reproduction.overview(RESULTS / "overview-0.1.csv").splitlines()
+    line = next(line for line in table if line.startswith("| PROTEINS GC |"))
+    expected = f"{statistics.mean(scores):.1f} ± {statistics.pstdev(scores):.1f}"
+    assert line.strip("| ").split(" | ")[-1] == expected
+    assert all(line.count("|") == 6 for line in table)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from same.embedding import embed_graphs, embed_set
+from same.runs import open_run, run
 
 from helpers import random_store
 from same.config import Config
-from same.embedding import embed_graphs, embed_set
 from same.episodes import VALIDATION_NODES, count_targets, fixed, whole_episode
 from same.errors import InputError
 from same.graphs import GraphStore, load, planted
@@ -18,7 +19,6 @@ from same.graphs.planted import planted_parts
 from same.probes import svm
 from same.probes.evaluate import evaluate_run
 from same.probes.svm import LinearSVM
-from same.runs import open_run, run
 from same.tasks import make_tasks
 from test_cli import same
 

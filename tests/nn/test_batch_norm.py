@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 import torch
+from same.runs import open_run, run
 from test_same import directional_derivative, draw, gradients, make, total
 
 from helpers import random_store
 from same.config import Config
 from same.methods import SAME
 from same.nn import Encoder
-from same.runs import open_run, run
 
 
 @pytest.mark.parametrize("variant", ["isame", "esame"])

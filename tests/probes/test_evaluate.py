@@ -4,6 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from same.embedding import embed_set
+from same.names import CHOOSE_C
+from same.runs import open_run, run
 from scipy.special import softmax
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.preprocessing import StandardScaler
@@ -11,15 +14,12 @@ from sklearn.svm import LinearSVC
 
 from helpers import random_store
 from same.config import Config
-from same.embedding import embed_set
 from same.errors import InputError
 from same.graphs import GraphBatch, GraphStore, Split, load, planted, split
-from same.names import CHOOSE_C
 from same.probes import NetworkProbe, evaluate_run
 from same.probes.evaluate import GRID, Probing
 from same.probes.network import take
 from same.probes.protocols import probe_examples, released_links
-from same.runs import open_run, run
 from same.tasks import Examples, make_tasks
 from test_cli import same
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from same.runs import prepare
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -10,7 +11,6 @@ from same.config import Config
 from same.errors import InputError
 from same.probes import svm
 from same.probes.svm import LinearSVM, objective
-from same.runs import prepare
 
 
 def assert_as_good_as_sklearn(x, y, x_test, c=1.0):

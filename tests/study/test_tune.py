@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import same.runs
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-import same.runs
 from same.cli import app
 from same.config import METHODS, Config
 from same.errors import InputError

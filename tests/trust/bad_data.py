@@ -22,6 +22,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from same.runs import arrange
 from torch_geometric.data import Data
 
 from same.check import check
@@ -29,7 +30,6 @@ from same.config import Config, make_config, read_config
 from same.errors import InputError
 from same.graphs import GraphStore, Inputs, from_pyg, planted, split
 from same.graphs.tu import read_tu
-from same.runs import arrange
 from same.tasks import TASKS
 
 CPU_SECONDS, BYTES = 10, 4 * 2**30

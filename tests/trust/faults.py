@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from same.runs import run
+from same.tensors import load_tensors
 
 from same.config import Config
 from same.files import read_json
-from same.runs import run
 from same.study.search import Tuning
-from same.tensors import load_tensors
 from same.training import InterruptedTraining
 
 SAME = (sys.executable, "-c", "from same.cli import main; main()")

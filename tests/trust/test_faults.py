@@ -14,17 +14,17 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
+from same.runs import open_run, run
+from same.tensors import load_tensors, save_tensors
 
 from same import files
 from same.errors import DamagedError, InputError
 from same.files import atomic, clean, locked, read_json, seal, unseal, write_json
-from same.runs import open_run, run
 from same.study.plan import Plan
 from same.study.run import remember
 from same.study.search import Question
 from same.study.space import Parameter, Space
 from same.study.tune import _remember
-from same.tensors import load_tensors, save_tensors
 from same.training import read_history
 from trust.bad_data import run_command
 from trust.faults import (

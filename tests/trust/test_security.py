@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from same.runs import open_run
+from same.tensors import load_tensors
 
 import same
 from helpers import write_tu, zip_tu
@@ -17,14 +19,12 @@ from same.config import read_config
 from same.errors import DamagedError, InputError
 from same.graphs import GraphStore, as_store, load, sources
 from same.graphs.tu import read_tu
-from same.runs import open_run
 from same.study.plan import Plan
 from same.study.report import to_latex, to_markdown, write_report
 from same.study.results import RunResult, Study
 from same.study.search import Question, Trial, Tuning, read_question
 from same.study.tables import make_tables
 from same.study.tuning_report import write_tuning_report
-from same.tensors import load_tensors
 from trust.audit import judge
 from trust.faults import CONFIG
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from same.graphs.batch import pointers, ranges
 from same.graphs.store import GraphStore
-from same.streams import stream
+from same.seeding import stream
 
 ROLES = 3
 _FEATURES = 24

@@ -6,7 +6,7 @@ import numpy as np
 
 from same.errors import InputError
 from same.graphs.store import GraphStore
-from same.streams import stream
+from same.seeding import stream
 
 Array = np.ndarray
 

@@ -24,7 +24,7 @@ from same.probes.network import NetworkProbe
 from same.probes.protocols import Protocol, part_examples, probe_examples
 from same.probes.svm import LinearSVM
 from same.runs import Setting, TrainedRun, make_method, open_run, prepare
-from same.streams import stream
+from same.seeding import stream
 from same.tasks import TASKS, Examples, GraphTask, make_tasks
 
 log = logging.getLogger("same")

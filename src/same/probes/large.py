@@ -21,7 +21,7 @@ from same.probes.metrics import majority, scores
 from same.probes.protocols import PARTS
 from same.probes.svm import LinearSVM
 from same.runs import Setting
-from same.streams import stream
+from same.seeding import stream
 from same.tasks import GraphTask
 
 log = logging.getLogger("same")

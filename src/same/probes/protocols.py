@@ -9,7 +9,7 @@ from same.errors import InputError
 from same.graphs.batch import GraphBatch, pointers, ranges
 from same.graphs.splits import Split
 from same.graphs.store import GraphStore
-from same.streams import stream
+from same.seeding import stream
 from same.tasks.link_prediction import numbered_pair
 from same.tasks.task import Examples, GraphTask, share
 

@@ -6,7 +6,6 @@ from torch import Tensor, nn
 
 from same.graphs.batch import GraphBatch
 from same.graphs.store import GraphStore
-from same.nn.chain import CrossEntropy, Op
 from same.nn.heads import GraphHead
 from same.tasks.task import Array, Examples, GraphTask, share
 
@@ -49,10 +48,6 @@ class GraphClassification(GraphTask):
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Cross-entropy."""
         return F.cross_entropy(output, examples.y)
-
-    def ops(self, examples: Examples) -> list[Op]:
-        """What `loss` consists of, for `same.nn.chain`."""
-        return [CrossEntropy(examples.y)]
 
     def score(self, output: Tensor, examples: Examples) -> float:
         """Accuracy."""

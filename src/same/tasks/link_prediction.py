@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from same.graphs.batch import GraphBatch, pointers, ranges
 from same.graphs.store import GraphStore
-from same.nn.chain import BinaryCrossEntropy, Op
 from same.nn.heads import PairHead
 from same.nn.pairs import Pair, pair_features
 from same.tasks.task import Array, Examples, GraphTask, loss_of, ranks, share
@@ -64,10 +63,6 @@ class LinkPrediction(GraphTask):
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Binary cross-entropy."""
         return loss_of(F.binary_cross_entropy_with_logits, output, examples.y)
-
-    def ops(self, examples: Examples) -> list[Op]:
-        """What `loss` consists of, for `same.nn.chain`."""
-        return [BinaryCrossEntropy(examples.y)]
 
     def score(self, output: Tensor, examples: Examples) -> float:
         """Area under the ROC curve; that of guessing where there are no pairs of both kinds."""

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from same.graphs.batch import GraphBatch
 from same.graphs.store import GraphStore
-from same.nn.chain import CrossEntropy, Op
 from same.nn.heads import NodeHead
 from same.tasks.task import Array, Examples, GraphTask, loss_of, ranks, share
 
@@ -48,10 +47,6 @@ class NodeClassification(GraphTask):
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
         """Cross-entropy."""
         return loss_of(F.cross_entropy, output, examples.y)
-
-    def ops(self, examples: Examples) -> list[Op]:
-        """What `loss` consists of, for `same.nn.chain`."""
-        return [CrossEntropy(examples.y)]
 
     def score(self, output: Tensor, examples: Examples) -> float:
         """Accuracy."""

@@ -3,35 +3,18 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from torch import Tensor, nn
 
 from same.graphs.batch import GraphBatch
+from same.graphs.examples import Examples as Examples
 from same.graphs.store import GraphStore
 
 Array = np.ndarray
 Kind = Literal["classes", "links", "numbers"]
 """What is told: one of several classes, yes or no for a pair of nodes, or numbers. It decides how a task is scored."""
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Labelled examples of one task: a support set or a target set.
-
-    Attributes:
-        inputs: what the encoder takes; for graphs, a `GraphBatch` of the edges that carry messages.
-        y: the labels.
-        index: the rows of the encoder's output, or [2, p] pairs of rows, that the labels belong to, if not all.
-        embeddings: the encoder's output, where it is known already.
-    """
-
-    inputs: Any
-    y: Tensor
-    index: Tensor | None = None
-    embeddings: Tensor | None = None
 
 
 class Task(ABC):
@@ -78,8 +61,8 @@ class GraphTask(Task):
         """[examples, d] what a probe sees of the embeddings `h` of the examples' nodes."""
 
 
-def judged(task: Task, output: Tensor, examples: Any) -> tuple[float, float]:
-    """Loss and score of some outputs; where the loss is not a finite number, neither is the score."""
+def judge(task: Task, output: Tensor, examples: Any) -> tuple[float, float]:
+    """Return loss and score of some outputs; the score is NaN where the loss is not finite."""
     loss = float(task.loss(output, examples))
     return loss, task.score(output, examples) if math.isfinite(loss) else math.nan
 

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,34 @@ from rich.live import Live
 from rich.table import Table
 
 from same.errors import InputError
+from same.training.loop import Rule, Schedule, Training
+
+ReportFunction = Callable[[int, int, dict[str, Any]], None]
+"""Function of the step, the maximum number of steps, and a record: {"losses": …} or that of a validation."""
+
+
+class Report(Rule):
+    """Report the losses of every step and the record of every validation.
+
+    Args:
+        report: function to call.
+    """
+
+    def __init__(self, report: ReportFunction) -> None:
+        self.report = report
+
+    def begin(self, training: Training, schedule: Schedule) -> bool:
+        """Report the validation before the first step."""
+        if training.step == 0 and training.validated:
+            self.report(0, schedule.steps, training.history[-1])
+        return False
+
+    def after(self, training: Training, schedule: Schedule) -> bool:
+        """Report a step, and the validation that followed it."""
+        self.report(training.step, schedule.steps, {"losses": training.losses})
+        if training.validated:
+            self.report(training.step, schedule.steps, training.history[-1])
+        return False
 
 
 class Progress:

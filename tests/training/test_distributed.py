@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from same.parallel import ALONE, Ranks
+from same.runs import lessons, prepare, run
 
 from same.config import Config
 from same.errors import InputError
-from same.parallel import ALONE, Ranks
-from same.runs import lessons, prepare, run
-from same.streams import stream
+from same.seeding import stream
 from same.training import CHECKPOINT, InterruptedTraining, train
 
 SMALL = Config(width=16, max_epochs=6, validate_every=2, batch_size=60, dropout=0.1, batch_norm=True, degree=3)

@@ -36,11 +36,11 @@ from same.episodes import EpisodeSampler, multi_task_episode
 from same.graphs import GraphStore, planted
 from same.graphs.pyg import to_pyg
 from same.graphs.sources import KNOWN
+from same.linear import LinearSVM
 from same.machine import settle
 from same.methods import SAME
 from same.nn import Encoder, Model
-from same.probes.protocols import probe_examples
-from same.probes.svm import LinearSVM
+from same.probes.protocols import make_cases, probe_examples
 from same.runs import make_method, prepare
 from same.tasks import make_tasks
 
@@ -219,8 +219,8 @@ def probe(data: Path, turns: int) -> Iterator[Row]:
     """The linear probe beside scikit-learn's LinearSVC, on the node embeddings of ENZYMES."""
     config = Config(dataset="ENZYMES", degree=0)
     setting = prepare(config, data)
-    examples = probe_examples(setting.store, setting.split, make_tasks(["nc"], setting.store), seed=0, k=0)
-    examples = examples["nc"]["train"]
+    (case,) = make_cases(make_tasks(["nc"], setting.store), ("paper",))
+    examples = probe_examples(setting.store, setting.split, [case], seed=0, k=0)[case]["train"]
     with torch.no_grad():
         x, y = setting.model.encoder(examples.inputs).numpy(), examples.y.numpy()
 

@@ -36,7 +36,8 @@ from same.episodes import EpisodeSampler, multi_task_episode
 from same.graphs import GraphStore, planted
 from same.graphs.pyg import to_pyg
 from same.graphs.sources import KNOWN
-from same.linear import LinearSVM
+from same.linear import GRID, LinearSVM
+from same.linear.svm import fit_path
 from same.machine import settle
 from same.methods import SAME
 from same.nn import Encoder, Model
@@ -238,6 +239,12 @@ def probe(data: Path, turns: int) -> Iterator[Row]:
     _, same_problem, other = contenders
     yield ratio("linear probe, ENZYMES nodes, beside LinearSVC", times, same_problem, "ours", ">= 10")
     yield ratio("linear probe, beside LinearSVC of raw embeddings", times, other, "ours", ">= 1")
+    path: dict[str, Callable[[int], object]] = {
+        "eight values of C": lambda turn: fit_path(x, y, GRID),
+        "one": lambda turn: LinearSVM().fit(x, y),
+    }
+    times = take_turns(path, turns, warm=1)
+    yield ratio("linear probe, eight values of C beside one", times, "eight values of C", "one", "<= 3")
 
 
 def loading(data: Path, turns: int) -> Iterator[Row]:

@@ -54,17 +54,17 @@ def fit_path(x: Any, y: Any, grid: Iterable[float]) -> list[Ridge]:
 
 def _fit(models: Sequence[Ridge], x: Array, y: Array) -> None:
     targets = y.reshape(len(y), -1)
-    mean, scale = column_scaling(targets)
     with threadpool_limits(1):
-        scaler, d = Scaler(*column_scaling(x)), x.shape[1]
+        rows, d = Rows(x), x.shape[1]
+        mean, scale = column_scaling(targets)
         gram, product = np.zeros((d, d)), np.zeros((d, targets.shape[1]))
-        for part, rows in Rows(x, scaler):
-            gram += rows[:, :-1].T @ rows[:, :-1]
-            product += rows[:, :-1].T @ ((targets[part] - mean) / scale)
+        for part, block in rows:
+            gram += block[:, :-1].T @ block[:, :-1]
+            product += block[:, :-1].T @ ((targets[part] - mean) / scale)
         # XᵀX = V diag(e) Vᵀ, hence w(λ) = V diag(1 / (e + λ)) Vᵀ Xᵀ y.
         values, vectors = np.linalg.eigh(gram)
         inner = vectors.T @ product
         for model in models:
             coef = vectors @ (inner / (np.maximum(values, 0) + model.penalty)[:, None])
-            model.scaler_, model.y_scale_ = scaler, scale.reshape(y.shape[1:])
+            model.scaler_, model.y_scale_ = rows.scaler, scale.reshape(y.shape[1:])
             model.coef_ = np.c_[(coef * scale).T, mean]

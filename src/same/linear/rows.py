@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from same.errors import InputError
+
 Array = np.ndarray
 
 _BLOCK = 8192  # Few rows enough for the processor's cache, and enough for fast matrix products.
@@ -39,12 +41,20 @@ class Scaler(NamedTuple):
 
 
 class Rows:
-    """Standardised rows in blocks, with their slices; kept in memory unless they are too many."""
+    """Training rows in blocks, with their slices; kept in memory unless they are too many.
 
-    def __init__(self, x: Array, scaler: Scaler) -> None:
-        self.x, self.scaler, self.parts, self.shape = x, scaler, blocks(len(x)), (len(x), x.shape[1] + 1)
+    Args:
+        x: [n, d] features, possibly memory-mapped.
+        standardise: whether to scale them to mean 0 and standard deviation 1.
+    """
+
+    def __init__(self, x: Array, *, standardise: bool = True) -> None:
+        if not len(x):
+            raise InputError("a linear model needs training examples; there are none")
+        self.scaler = Scaler(*(column_scaling(x) if standardise else (np.zeros(x.shape[1]), np.ones(x.shape[1]))))
+        self.x, self.parts, self.shape = x, blocks(len(x)), (len(x), x.shape[1] + 1)
         small = 8 * self.shape[0] * self.shape[1] <= _KEPT_BYTES
-        self.kept = [scaler.rows(x[part]) for part in self.parts] if small else None
+        self.kept = [self.scaler.rows(x[part]) for part in self.parts] if small else None
 
     def __iter__(self) -> Iterator[tuple[slice, Array]]:
         for i, part in enumerate(self.parts):

@@ -11,7 +11,7 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from same.errors import InputError
-from same.linear.rows import Array, Rows, Scaler, blocks, column_scaling
+from same.linear.rows import Array, Rows, Scaler, blocks
 
 log = logging.getLogger("same")
 
@@ -91,10 +91,10 @@ def _fit(models: Sequence[LinearSVM], x: Array, y: Array) -> None:
     positive = classes[1:] if len(classes) <= 2 else classes
     # Threads slow down products of this size, many times over on a busy machine.
     with threadpool_limits(1):
-        scaler = Scaler(*(column_scaling(x) if models[0].standardise else (np.zeros(1), np.ones(1))))
-        solver = _Newton(Rows(x, scaler), np.where(positive[:, None] == y, np.int8(1), np.int8(-1)))
+        rows = Rows(x, standardise=models[0].standardise)
+        solver = _Newton(rows, np.where(positive[:, None] == y, np.int8(1), np.int8(-1)))
         for model in models:
-            model.classes_, model.scaler_ = classes, scaler
+            model.classes_, model.scaler_ = classes, rows.scaler
             model.coef_ = solver.minimise(model.C) if len(positive) else np.zeros((1, x.shape[1] + 1))
 
 

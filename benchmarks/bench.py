@@ -36,11 +36,12 @@ from same.episodes import EpisodeSampler, multi_task_episode
 from same.graphs import GraphStore, planted
 from same.graphs.pyg import to_pyg
 from same.graphs.sources import KNOWN
-from same.machine import settle
+from same.linear import GRID, LinearSVM
+from same.linear.svm import fit_path
+from same.threads import limit_threads
 from same.methods import SAME
 from same.nn import Encoder, Model
-from same.probes.protocols import probe_examples
-from same.probes.svm import LinearSVM
+from same.probes.protocols import make_cases, probe_examples
 from same.runs import make_method, prepare
 from same.tasks import make_tasks
 
@@ -219,8 +220,8 @@ def probe(data: Path, turns: int) -> Iterator[Row]:
     """The linear probe beside scikit-learn's LinearSVC, on the node embeddings of ENZYMES."""
     config = Config(dataset="ENZYMES", degree=0)
     setting = prepare(config, data)
-    examples = probe_examples(setting.store, setting.split, make_tasks(["nc"], setting.store), seed=0, k=0)
-    examples = examples["nc"]["train"]
+    (case,) = make_cases(make_tasks(["nc"], setting.store), ("paper",))
+    examples = probe_examples(setting.store, setting.split, [case], seed=0, k=0)[case]["train"]
     with torch.no_grad():
         x, y = setting.model.encoder(examples.inputs).numpy(), examples.y.numpy()
 
@@ -238,6 +239,12 @@ def probe(data: Path, turns: int) -> Iterator[Row]:
     _, same_problem, other = contenders
     yield ratio("linear probe, ENZYMES nodes, beside LinearSVC", times, same_problem, "ours", ">= 10")
     yield ratio("linear probe, beside LinearSVC of raw embeddings", times, other, "ours", ">= 1")
+    path: dict[str, Callable[[int], object]] = {
+        "eight values of C": lambda turn: fit_path(x, y, GRID),
+        "one": lambda turn: LinearSVM().fit(x, y),
+    }
+    times = take_turns(path, turns, warm=1)
+    yield ratio("linear probe, eight values of C beside one", times, "eight values of C", "one", "<= 3")
 
 
 def loading(data: Path, turns: int) -> Iterator[Row]:
@@ -357,7 +364,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=60, help="how often each contender of a row runs")
     parser.add_argument("--graphs", type=int, default=1_000_000, help="of the large set of `growth`")
     options = parser.parse_args()
-    settle()
+    limit_threads()
     random.seed(0)
     torch.manual_seed(0)
     parts: dict[str, Callable[[], Iterator[Row]]] = {

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from same.config import Config
-from same.machine import settle
+from same.threads import limit_threads
 from same.runs import lessons, prepare
 from same.training import train
 
@@ -113,7 +113,7 @@ def _watch(name: str, *arguments: Any) -> None:
 
 def main() -> None:
     """Measures, and prints."""
-    settle()
+    limit_threads()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("steps", "ranks", "large"))
     parser.add_argument("--data", type=Path, help="where the paper's sets lie")

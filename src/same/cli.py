@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -550,9 +549,8 @@ def evaluate(
     pair: Annotated[
         str | None, typer.Option(help="What probes see of two nodes: concat or symmetric; as trained by default.")
     ] = None,
-    probes: Annotated[str, typer.Option(help="Any of linear, network, own.")] = "linear,network,own",
+    probes: Annotated[str, typer.Option(help="Any of linear, paper, network, own.")] = "linear,network,own",
     tasks: Annotated[str | None, typer.Option("--tasks", "-t", help="All that the set offers by default.")] = None,
-    solver: Annotated[str, typer.Option(help="Of the SVM: newton (ours, exact) or sklearn.")] = "newton",
     choose_c: ChooseCOption = None,
     floors: Annotated[bool, typer.Option(help="Also majority, raw features and the untrained encoder.")] = True,
     most_graphs: Annotated[
@@ -572,12 +570,12 @@ def evaluate(
 
     wanted = probes.split(",")
     names = None if tasks is None else tasks.split(",")
-    how = {"tasks": names, "protocol": protocol, "pair": pair, "solver": solver, "choose_c": choose_c}
+    how: Any = {"protocols": (protocol,), "tasks": names, "pair": pair, "choose": choose_c}
     rows = evaluate_run(folder, probes=wanted, floors=floors, data=data, most_graphs=most_graphs, **how)
     config = open_run(folder).config
     if as_json:
         about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
-        typer.echo(json.dumps({**about, "choose_c": choose_c, "rows": list(map(asdict, rows))}, indent=1))
+        typer.echo(json.dumps({**about, "choose_c": choose_c, "rows": [row._asdict() for row in rows]}, indent=1))
         return
     print_rows(
         rows,

@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from same.runs import arrange
+from same.experiment import assemble
 from torch_geometric.data import Data
 
 from same.check import check
@@ -362,7 +362,7 @@ def fuzz_config(cases: int, seed: int, folder: Path) -> Tally:
             assert make_config(json.loads(json.dumps(config.model_dump(mode="json")))) == config
             assert config.key
             if config.method != "finetuned":
-                arrange(config, graphs, parts)
+                assemble(config, graphs, parts)
 
         attempt(tally, f"config {seed} {case}", use)
     return tally
@@ -412,7 +412,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "data list": ("--data", "--json"),
     "data check": ("--data", "--json"),
     "train": ("--method", "--tasks", "--split", "--seed", "--config", "--set", "--device", "--threads", "--data"),
-    "evaluate": ("--protocol", "--pair", "--probes", "--tasks", "--solver", "--data"),
+    "evaluate": ("--protocol", "--pair", "--probes", "--tasks", "--choose-c", "--data"),
     "embed": ("--out", "--format", "--data"),
     "report": ("--data",),
     "study": (

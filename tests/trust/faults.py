@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from same.runs import run
-from same.tensors import load_tensors
+from same.experiment import run
+from same.files import load_tensors
 
 from same.config import Config
 from same.files import read_json

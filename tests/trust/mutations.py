@@ -49,7 +49,7 @@ MUTATIONS = [
         "graphs/batch.py",
         "edges=edges, edge_ptr=kept_before[self.edge_ptr])",
         "edges=self.edges, edge_ptr=kept_before[self.edge_ptr])",
-        ("tests/probes/test_evaluate.py::test_held_out_edges_are_in_no_adjacency_used_to_embed",),
+        ("tests/probes/test_protocols.py::test_held_out_edges_are_in_no_adjacency_used_to_embed",),
     ),
     Mutation(
         "negatives that are edges",

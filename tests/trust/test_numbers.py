@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from same.runs import run
+from same.experiment import run
 
 from helpers import random_store
 from same.episodes import concurrent_batch, concurrent_episode, moved, multi_task_episode
@@ -50,7 +50,7 @@ def test_single_precision_is_close_to_double(name, seed):
 def test_another_process_computes_the_same_bits(tmp_path):
     code = (
         "import sys; from pathlib import Path; from same.config import make_config, read_config; "
-        "from same.runs import run; run(make_config(read_config(Path(sys.argv[1]))), Path(sys.argv[2]))"
+        "from same.experiment import run; run(make_config(read_config(Path(sys.argv[1]))), Path(sys.argv[2]))"
     )
     run(CONFIG, tmp_path / "here")
     config = tmp_path / "here" / "config.json"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from same.runs import open_run
-from same.tensors import load_tensors
+from same.experiment import load_trained
+from same.files import load_tensors
 
 import same
 from helpers import write_tu, zip_tu

@@ -3,14 +3,14 @@
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from same.config import Config, make_config, read_config
 from same.errors import DamagedError, InputError
 from same.files import read_json, write_json
-from same.study.plan import TASKS, Plan
+from same.study.plan import Plan
 
 log = logging.getLogger("same")
 
@@ -25,7 +25,7 @@ def evaluate_once(
     Args:
         folder: of the run.
         data: where local sets lie.
-        choose_c: see `Probing.of`.
+        choose_c: see `evaluate_run`.
         networks: the tasks for which a network is trained on the embeddings, too.
     """
     from same.probes.evaluate import evaluate_run
@@ -39,14 +39,17 @@ def evaluate_once(
         log.warning("%s; the run is evaluated again", error)
     wall, cpu = time.perf_counter(), time.process_time()
     config = make_config(read_config(folder / "config.json"), str(folder / "config.json"))
-    found: dict[str, Any] = {}
-    for protocol, measured in (("paper", None), ("released", ("lp",))):
-        how: dict[str, Any] = {"data": data, "protocol": protocol, "choose_c": choose_c}
-        floors = config.method == "untrained"
-        rows = evaluate_run(folder, probes=("linear", "own"), floors=floors, tasks=measured, **how)
-        if tasks := [task for task in networks if task in (measured or TASKS)]:
-            rows += evaluate_run(folder, probes=("network",), floors=False, tasks=tasks, **how)
-        found[protocol] = list(map(asdict, rows))
+    found: dict[str, Any] = {"paper": [], "released": []}
+    floors = config.method == "untrained"
+    choose: Any = choose_c
+    rows = evaluate_run(
+        folder, protocols=("paper", "released"), networks=networks, floors=floors, data=data, choose=choose
+    )
+    grouped: dict[tuple[str, ...], dict[str, float]] = {}
+    for row in rows:
+        grouped.setdefault((row.protocol, row.model, row.probe, row.task), {})[row.metric] = row.score
+    for (protocol, model, probe, task), scores in grouped.items():
+        found[protocol].append({"model": model, "probe": probe, "task": task, "scores": scores})
     found["seconds"] = round(time.perf_counter() - wall, 3)
     found["cpu_seconds"] = round(time.process_time() - cpu, 3)
     write_json(folder / EVALUATION, found)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from same.probes.metrics import Comparison, compare, delta_m, paired
+from same.metrics import Comparison, compare, delta_m, paired
 from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS, Kind
 from same.study.published import NAMES, Published, published
 from same.study.results import Study

@@ -5,8 +5,8 @@ import sys
 
 THREADS = """
 import json, sys, numpy
-from same.machine import settle
-settle(int(sys.argv[1]))
+from same.threads import limit_threads
+limit_threads(int(sys.argv[1]))
 import sklearn.svm
 from threadpoolctl import threadpool_info
 print(json.dumps([library["num_threads"] for library in threadpool_info()]))

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from same.embedding import embed_graphs, embed_set
-from same.runs import open_run, run
+import torch
 
 from helpers import random_store
 from same.config import Config
+from same.nn.embedding import embed_graphs, embed_set
 from same.episodes import VALIDATION_NODES, count_targets, fixed, whole_episode
 from same.errors import InputError
 from same.graphs import GraphStore, load, planted
 from same.graphs.planted import planted_parts
-from same.probes import svm
-from same.probes.evaluate import evaluate_run
-from same.probes.svm import LinearSVM
+from same.linear import rows, svm
+from same.probes import Evaluation, evaluate_run
+from same.probes.large import disk_features
+from same.experiment import load_trained, run
 from same.tasks import make_tasks
 from test_cli import same
 
@@ -78,10 +79,10 @@ def test_validation_of_a_large_set_is_a_sample():
 
 
 def test_embeddings_are_the_same_in_every_form_and_block(large, tmp_path, monkeypatch):
-    monkeypatch.setattr("same.embedding.CHUNK", 64)
+    monkeypatch.setattr("same.nn.embedding.CHUNK", 64)
     nodes = embed_set(large / "run", str(large / "set"), tmp_path / "e.npz")
     embed_set(large / "run", str(large / "set"), tmp_path / "e", kind="npy")
-    trained = open_run(large / "run")
+    trained = load_trained(large / "run")
     store = load(large / "set").with_inputs(trained.inputs)
     h, means = embed_graphs(trained.encoder, store)
     expected = {"embeddings": h, "graph_means": means, "node_ptr": store.node_ptr}
@@ -106,37 +107,44 @@ def test_an_embedding_that_fails_leaves_nothing(large, tmp_path):
         embed_set(large / "run", str(large / "set"), tmp_path / "e.csv", kind="csv")
 
 
-def test_a_probe_through_the_disk_finds_what_one_in_memory_does(large, monkeypatch):
-    usual = {(r.model, r.task): r.main for r in evaluate_run(large / "run", probes=["linear"])}
+def test_a_probe_through_the_disk_scores_what_one_in_memory_does(large, monkeypatch, caplog):
+    def main_scores(**options):
+        scores = evaluate_run(large / "run", protocols=("paper", "released"), **options)
+        return {(s.model, s.probe, s.task, s.protocol): s.score for s in reversed(scores)}
+
+    probes = ("linear", "paper")
+    usual, chosen = main_scores(probes=probes), main_scores(probes=probes, choose="loss")
     monkeypatch.setattr("same.probes.large.LARGE_BYTES", 0)
     monkeypatch.setattr(svm, "_MANY_BYTES", 0)
-    monkeypatch.setattr(svm, "_KEPT_BYTES", 0)
-    through = {(r.model, r.task): r.main for r in evaluate_run(large / "run")}
-    assert set(through) == set(usual)
-    for key, score in through.items():
-        # Of gc and nc the very same examples, in the same order; of lp other held-out edges.
-        assert score == pytest.approx(usual[key], abs=0.05 if key[1] == "lp" else 2e-3), key
-    few = {(r.model, r.task): r.main for r in evaluate_run(large / "run", floors=False, most_graphs=100)}
-    assert set(few) == {("esame", task) for task in ("gc", "nc", "lp")}
-    for how, message in [
-        ({"protocol": "released"}, "protocol: released is not possible"),
-        ({"choose_c": "loss"}, "choose_c: loss is not possible"),
-        ({"probes": ["own"]}, "probes: own: a set of this size has linear probes only"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            evaluate_run(large / "run", **how)
+    monkeypatch.setattr(rows, "_KEPT_BYTES", 0)
+    for options, expected in (({}, usual), ({"choose": "loss"}, chosen)):
+        through = main_scores(probes=(*probes, "own"), **options)
+        assert "own: not for a set of this size, left out" in caplog.text
+        assert set(through) == set(expected)
+        for key, score in through.items():
+            # The same examples in the same order, except for the held-out edges of protocol `paper`.
+            drawn = key[2:] == ("lp", "paper")
+            assert score == pytest.approx(expected[key], abs=0.05 if drawn else 2e-3), key
+    few = main_scores(probes=("linear",), floors=False, most_graphs=100)
+    assert {task for _, _, task, _ in few} == {"gc", "nc", "lp"}
+    assert {model for model, *_ in few} == {"esame"}
+    assert few != {key: value for key, value in usual.items() if key in few}
+    with pytest.raises(InputError, match="probes: own: a set of this size has linear probes only"):
+        evaluate_run(large / "run", probes=["own"])
 
 
-def test_the_svm_finds_the_same_bits_from_files(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(5000, 7)).astype(np.float32)
-    y = (x[:, :3] + rng.normal(size=(5000, 3))).argmax(axis=1)
-    x.tofile(tmp_path / "x")
-    alone = LinearSVM().fit(x, y).coef_
-    monkeypatch.setattr(svm, "_MANY_BYTES", 0)
-    monkeypatch.setattr(svm, "_KEPT_BYTES", 0)
-    mapped = LinearSVM().fit(np.memmap(tmp_path / "x", np.float32, mode="r", shape=x.shape), y).coef_
-    assert np.array_equal(alone, mapped)
+def test_features_on_disk_are_those_in_memory(large, tmp_path):
+    evaluation = Evaluation(load_trained(large / "run").config, tasks=["gc", "nc"])
+    setting, encode = evaluation.experiment, load_trained(large / "run").encoder
+    features = disk_features(setting.store, setting.split, evaluation.cases, encode, tmp_path, seed=0, k=0)
+    for case, parts in features.items():
+        for part, (x, y) in parts.items():
+            examples = evaluation.examples[case][part]
+            with torch.no_grad():
+                expected = case.task.features(encode(examples.inputs), examples).numpy()
+            assert isinstance(x, np.memmap)
+            np.testing.assert_allclose(x, expected, rtol=1e-5, atol=1e-6)
+            assert np.array_equal(y, examples.y.numpy())
 
 
 def _forge(folder, name, place, value):
@@ -192,15 +200,14 @@ MEMORY = """
 import sys
 from pathlib import Path
 from same.config import Config
-from same.machine import settle
-settle()
-from same.embedding import embed_set
-from same.runs import run
+from same.threads import limit_threads
+limit_threads()
+from same.nn.embedding import embed_set
+from same.experiment import run
 folder = Path(sys.argv[1])
 config = Config(dataset=str(folder / "set"), width=64, max_epochs=1, batch_size=2000, validation_episodes=1)
 run(config, folder / "run")
 embed_set(folder / "run", str(folder / "set"), folder / "e", kind="npy")
-from same.probes.evaluate import evaluate_run
 evaluate_run(folder / "run", probes=["linear"], floors=False, tasks=["gc", "nc"])
 """
 

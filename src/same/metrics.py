@@ -1,25 +1,24 @@
-"""Scores, and comparisons of scores over splits."""
+"""Scores and losses of predictions, and comparisons of scores over splits."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from same.errors import InputError
-from same.tasks.task import Kind
 
 Array = np.ndarray
-
-MAIN = {"classes": "accuracy", "links": "roc_auc", "numbers": "r2"}
-"""The first score of each kind of task, the one that tables show."""
+Kind = Literal["classes", "links", "numbers"]
+"""Kind of a task's labels: one of several classes, edge or no edge for a pair of nodes, or numbers."""
 
 
 def scores(kind: Kind, y: Array, predicted: Array) -> dict[str, float]:
-    """The scores of a task.
+    """Scores of predictions by metric, the main metric first.
 
     Args:
-        kind: of the task.
-        y: what is true.
+        kind: kind of task.
+        y: true labels.
         predicted: classes, decision values of links, or numbers.
 
     >>> scores("classes", np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0]))["accuracy"]
@@ -32,7 +31,7 @@ def scores(kind: Kind, y: Array, predicted: Array) -> dict[str, float]:
         return {"accuracy": float(np.mean(y == predicted)), "macro_f1": float(f1)}
     if kind == "links":
         if len(np.unique(y)) < 2:
-            raise InputError("link prediction: there are no pairs of both kinds to score")
+            raise InputError("link prediction: a score needs both edges and non-edges")
         roc, average = metrics.roc_auc_score(y, predicted), metrics.average_precision_score(y, predicted)
         return {"roc_auc": float(roc), "average_precision": float(average)}
     r2, mae = metrics.r2_score(y, predicted), metrics.mean_absolute_error(y, predicted)
@@ -40,12 +39,12 @@ def scores(kind: Kind, y: Array, predicted: Array) -> dict[str, float]:
 
 
 def cross_entropy(y: Array, decision: Array, classes: Array) -> float:
-    """−Σ log softmax(decision)[y], the loss of decision values, whose sizes it takes into account.
+    """−Σ log softmax(decision)[y].
 
     Args:
-        y: [n] what is true; a class that is not among `classes` counts nothing.
-        decision: [n] for two classes, [n, k] for more.
-        classes: [k] the classes that the columns are for, sorted.
+        y: [n] true classes; one that is not among `classes` is left out.
+        decision: [n] decision values for two classes, [n, k] for more.
+        classes: [k] sorted classes of the columns.
 
     >>> cross_entropy(np.array([0, 1]), np.array([-9.0, 9.0]), np.array([0, 1])) < 1e-6
     True
@@ -53,20 +52,17 @@ def cross_entropy(y: Array, decision: Array, classes: Array) -> float:
     from scipy.special import log_softmax
 
     values = np.stack([-decision, decision], axis=1)[:, -len(classes) :] if decision.ndim == 1 else decision
-    known = np.isin(y, classes)
-    told = log_softmax(values, axis=1)[known, np.searchsorted(classes, y[known])]
-    return float(-told.sum())
+    present = np.isin(y, classes)
+    return float(-log_softmax(values, axis=1)[present, np.searchsorted(classes, y[present])].sum())
 
 
-def majority(kind: Kind, train: Array, test: Array) -> Array:
-    """What who knows nothing but the labels of training tells: the most common class, or the mean.
+def logistic_loss(y: Array, decision: Array) -> float:
+    """Σ log(1 + exp(−s decision)), s = 1 where y > 0 and −1 elsewhere.
 
-    >>> majority("classes", np.array([0, 1, 1]), np.array([0, 1])).tolist()
-    [1, 1]
+    >>> round(logistic_loss(np.array([0, 1]), np.array([0.0, 0.0])), 4)
+    1.3863
     """
-    if kind == "classes":
-        return np.full(len(test), np.bincount(train).argmax())
-    return np.broadcast_to(train.mean(axis=0), test.shape)
+    return float(np.logaddexp(0, np.where(y > 0, -decision, decision)).sum())
 
 
 def delta_m(model: Sequence[float], baseline: Sequence[float]) -> float:
@@ -83,19 +79,18 @@ def delta_m(model: Sequence[float], baseline: Sequence[float]) -> float:
         raise InputError("Δm needs a baseline for each task")
     if min(baseline) <= 0:
         raise InputError(f"Δm is relative to its baselines, which must be positive, not {min(baseline)}")
-    ratios = [(m - b) / b for m, b in zip(model, baseline, strict=True)]
-    return 100 * sum(ratios) / len(ratios)
+    return 100 * sum((m - b) / b for m, b in zip(model, baseline, strict=True)) / len(model)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How two models compare over the same splits.
+    """Differences between two models over the same splits.
 
     Attributes:
-        mean: of the differences.
-        t_test: p value of the corrected resampled t-test; of the signed-rank test where all differences are equal.
+        mean: mean difference.
+        t_test: p value of the corrected resampled t-test; of the signed-rank test if all differences are equal.
         wilcoxon: p value of the signed-rank test.
-        splits: how many.
+        splits: number of splits.
     """
 
     mean: float
@@ -104,15 +99,12 @@ class Comparison:
     splits: int
 
     def beyond_noise(self, level: float = 0.05) -> bool:
-        """Whether the t-test, which knows that splits overlap, calls the difference more than chance.
-
-        Of fewer than five splits nothing is said: their spread is anybody's guess.
-        """
+        """Whether the t-test rejects chance at this level; never with fewer than five splits."""
         return self.splits >= 5 and self.t_test < level
 
 
 def paired(*scores: Mapping[int, float]) -> list[list[float]]:
-    """The scores of several models over the splits that all of them have, in their order.
+    """Scores of several models on the splits that all of them have, in the order of the splits.
 
     >>> paired({0: 0.5, 1: 0.6, 2: 0.7}, {2: 0.9, 1: 0.8})
     [[0.6, 0.7], [0.8, 0.9]]
@@ -122,15 +114,15 @@ def paired(*scores: Mapping[int, float]) -> list[list[float]]:
 
 
 def compare(a: Sequence[float], b: Sequence[float]) -> Comparison:
-    """The differences a − b, split by split, with two tests of whether they could be chance.
+    """Test the differences a − b, split by split, against chance.
 
-    The t statistic is corrected for training sets that overlap (Nadeau & Bengio, 2003):
+    The t statistic is corrected for overlapping training sets (Nadeau & Bengio, 2003):
 
         t = mean(d) / sqrt((1/k + n_test/n_train) var(d)),   k − 1 degrees of freedom,   n_test/n_train = 2/7
 
     Args:
-        a: scores of one model, one a split.
-        b: scores of the other, on the same splits.
+        a: scores of one model, one per split.
+        b: scores of the other on the same splits.
 
     >>> compare([0.9, 0.8, 0.85], [0.7, 0.65, 0.6]).mean
     0.2
@@ -146,7 +138,7 @@ def compare(a: Sequence[float], b: Sequence[float]) -> Comparison:
     if np.abs(d).max() <= 1e-12:
         return Comparison(0.0, 1.0, 1.0, len(d))
     wilcoxon = float(stats.wilcoxon(d).pvalue)
-    if np.ptp(d) <= 1e-12:  # The same difference everywhere, one graph perhaps: no spread for t to be measured by.
+    if np.ptp(d) <= 1e-12:  # The same difference on every split, such as one graph: t has no spread to divide by.
         return Comparison(mean, wilcoxon, wilcoxon, len(d))
     t = d.mean() / np.sqrt((1 / len(d) + 2 / 7) * d.var(ddof=1))
     return Comparison(mean, float(2 * stats.t.sf(abs(t), len(d) - 1)), wilcoxon, len(d))

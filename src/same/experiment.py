@@ -27,7 +27,7 @@ from same.graphs.splits import rare_classes
 from same.methods.adapt import Params
 from same.methods.base import Method, make_method
 from same.nn import Encoder, Model, PyGEncoder
-from same.nn.embedding import CHUNK
+from same.nn.embedding import CHUNK, write_embeddings
 from same.nn.encoders import make_encoder
 from same.seeding import forked_torch, stream, stream_seed
 from same.tasks import GraphTask, make_tasks
@@ -533,6 +533,22 @@ def load_trained(folder: Path, *, custom: Custom | None = None, device: str = "c
     return Trained(
         config, custom, tasks, model, adapted, inputs, like, content.history, content.training, content.options
     )
+
+
+def embed_set(folder: Path, dataset: str, out: Path, *, data: str | Path | None = None, kind: str = "npz") -> int:
+    """Write the node embeddings of a set by the encoder of a trained model, and return the number of nodes.
+
+    Args:
+        folder: folder of the model; its training graphs are not needed.
+        dataset: name, folder or zip of a set whose nodes have the attributes of the training graphs.
+        out: file, or for `npy` the folder, to write.
+        data: folder of local sets.
+        kind: format of the output, see `same.nn.embedding.write_embeddings`.
+    """
+    trained = load_trained(folder)
+    store = load(dataset, data).with_inputs(trained.inputs)
+    write_embeddings(trained.encoder, store, out, kind)
+    return store.num_nodes
 
 
 def _inputs(config: Config, tensors: Mapping[str, Tensor]) -> Inputs:

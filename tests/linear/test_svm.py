@@ -8,9 +8,9 @@ from threadpoolctl import threadpool_limits
 
 from same.config import Config
 from same.errors import InputError
+from same.experiment import prepare
 from same.linear import GRID, rows, svm
 from same.linear.svm import LinearSVM, fit_path
-from same.experiment import prepare
 
 
 def objective(w, rows, y, c):

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from same.experiment import load_trained, run
 from test_same import directional_derivative, draw, gradients, make, total
 
 from helpers import random_store
 from same.config import Config
+from same.experiment import load_trained, run
 from same.methods import SAME
 from same.nn import Encoder
 

@@ -9,15 +9,14 @@ import torch
 
 from helpers import random_store
 from same.config import Config
-from same.nn.embedding import embed_set
 from same.errors import InputError
+from same.experiment import embed_set, load_trained, run
 from same.graphs import GraphBatch, GraphStore, Split, load, planted
 from same.linear import fit_linear, predict_linear
 from same.metrics import scores
 from same.probes import Evaluation, Score, evaluate_run
 from same.probes.network import NetworkProbe
 from same.probes.protocols import probe_examples
-from same.experiment import load_trained, run
 from same.seeding import stream
 from same.tasks import TASKS, Examples
 from test_cli import same

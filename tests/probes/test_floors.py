@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from same.config import Config
-from same.probes.floors import floor_encoders, majority
 from same.experiment import prepare
+from same.probes.floors import floor_encoders, majority
 
 
 def test_the_majority_is_a_constant():

@@ -11,15 +11,15 @@ import torch
 
 from helpers import random_store
 from same.config import Config
-from same.nn.embedding import embed_graphs, embed_set
 from same.episodes import VALIDATION_NODES, count_targets, fixed, whole_episode
 from same.errors import InputError
+from same.experiment import embed_set, load_trained, run
 from same.graphs import GraphStore, load, planted
 from same.graphs.planted import planted_parts
 from same.linear import rows, svm
+from same.nn.embedding import embed_graphs
 from same.probes import Evaluation, evaluate_run
 from same.probes.large import disk_features
-from same.experiment import load_trained, run
 from same.tasks import make_tasks
 from test_cli import same
 
@@ -202,7 +202,7 @@ from pathlib import Path
 from same.config import Config
 from same.threads import limit_threads
 limit_threads()
-from same.nn.embedding import embed_set
+from same.experiment import embed_set
 from same.experiment import run
 folder = Path(sys.argv[1])
 config = Config(dataset=str(folder / "set"), width=64, max_epochs=1, batch_size=2000, validation_episodes=1)

@@ -7,8 +7,8 @@ from sklearn.svm import LinearSVC
 
 from same.config import Config
 from same.errors import InputError
-from same.probes.paper import fit_paper
 from same.experiment import prepare
+from same.probes.paper import fit_paper
 
 
 def objective(coef, bias, x, sign):

@@ -1,4 +1,4 @@
-"""Several processes that train one model are one process that takes several episodes a step."""
+"""Several ranks that train one model do what one process does with several episodes per step."""
 
 import json
 import os
@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from same.parallel import ALONE, Ranks
-from same.runs import lessons, prepare, run
 
 from same.config import Config
-from same.errors import InputError
-from same.seeding import stream
-from same.training import CHECKPOINT, InterruptedTraining, train
+from same.episodes import EpisodeSampler
+from same.experiment import prepare, run
+from same.files import CHECKPOINT
+from same.seeding import stream_seed
+from same.training import Training
+from same.training.loop import update
 
 SMALL = Config(width=16, max_epochs=6, validate_every=2, batch_size=60, dropout=0.1, batch_norm=True, degree=3)
 TORCHRUN = Path(sys.executable).with_name("torchrun")
@@ -48,30 +49,30 @@ def settings(config):
 def test_a_step_is_the_mean_of_its_episodes(weighting, monkeypatch):
     """With plain descent, a step on two episodes ends midway between the steps on each of them; buffers, too."""
     monkeypatch.setattr(torch.optim, "Adam", lambda p, lr, **_: torch.optim.SGD(p, lr=lr))
-    config = SMALL.model_copy(update={"weighting": weighting, "clip": 0.0, "average": 0.0})
-    both = _after_one_step(config.model_copy(update={"episodes_per_step": 2}), 0, monkeypatch)
-    one, other = (_after_one_step(config, number, monkeypatch) for number in (0, 1))
+    config = SMALL.model_copy(update={"weighting": weighting})
+    both = _after_one_step(config.model_copy(update={"episodes_per_step": 2}), 0)
+    one, other = (_after_one_step(config, number) for number in (0, 1))
     assert any(not torch.equal(one[name], other[name]) for name in one)
     for name, value in both.items():
         assert torch.allclose(value.double(), (one[name] + other[name]).double() / 2, rtol=1e-5, atol=1e-7), name
 
 
-def _after_one_step(config, number, monkeypatch):
-    """A model after a step that begins with the episode of this number."""
-    setting = prepare(config)
-    method, sampler, validation = lessons(config, setting)
+def _after_one_step(config, number):
+    """The state of a model after a step that begins with the episode of this number."""
+    experiment = prepare(config)
+    sampler = EpisodeSampler(
+        experiment.store, experiment.split.train, experiment.tasks, config.batch_size, experiment.method.draw
+    )
     draw = sampler.draw
     sampler.draw = lambda epoch, step: draw(epoch, step + number)
-    monkeypatch.setattr("same.training.stream", lambda *keys: stream(*keys[:-1], keys[-1] + number))
-    asked = []
-
-    def stop():
-        asked.append(1)
-        return len(asked) == 2
-
-    with pytest.raises(InterruptedTraining):
-        train(setting.model, method, sampler, validation, config, stop=stop)
-    return setting.model.state_dict()
+    training = Training(
+        experiment.model,
+        weighting=experiment.weighting,
+        clip=0.0,
+        seeds=lambda episode: stream_seed(0, "dropout", 0, episode + number),
+    )
+    update(training, experiment.method, sampler, config.episodes_per_step)
+    return training.model.state_dict()
 
 
 def test_epochs_and_validations_count_episodes(tmp_path):
@@ -81,16 +82,6 @@ def test_epochs_and_validations_count_episodes(tmp_path):
         assert (result["steps"], result["epochs"]) == (steps, max(6, k * steps // 4))
         history = [json.loads(line) for line in (tmp_path / str(k) / "history.jsonl").read_text().splitlines()]
         assert history[-1]["epoch"] == 6
-
-
-def test_episodes_must_go_evenly_to_the_ranks():
-    class Three(Ranks):
-        size = 3
-
-    setting = prepare(SMALL)
-    with pytest.raises(InputError, match="episodes_per_step: 1 do not go evenly to 3 ranks"):
-        train(setting.model, *lessons(SMALL, setting), SMALL, ranks=Three())
-    assert ALONE.gather(3) == [3]
 
 
 def test_two_ranks_equal_one_process_also_after_one_was_killed(tmp_path):

@@ -22,12 +22,12 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from same.experiment import assemble
 from torch_geometric.data import Data
 
 from same.check import check
 from same.config import Config, make_config, read_config
 from same.errors import InputError
+from same.experiment import assemble
 from same.graphs import GraphStore, Inputs, from_pyg, planted, split
 from same.graphs.tu import read_tu
 from same.tasks import TASKS

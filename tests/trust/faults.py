@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from same.experiment import run
-from same.files import load_tensors
 
 from same.config import Config
-from same.files import read_json
+from same.experiment import run
+from same.files import load_tensors, read_json
 from same.study.search import Tuning
 from same.training import InterruptedTraining
 

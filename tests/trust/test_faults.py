@@ -14,18 +14,17 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
-from same.experiment import load_trained, run
-from same.files import load_tensors, save_tensors
 
 from same import files
 from same.errors import DamagedError, InputError
-from same.files import atomic, clean, locked, read_json, seal, unseal, write_json
+from same.experiment import load_trained, run
+from same.files import atomic, clean, load_tensors, locked, read_json, save_tensors, seal, unseal, write_json
+from same.saved import read_history
 from same.study.plan import Plan
 from same.study.run import remember
 from same.study.search import Question
 from same.study.space import Parameter, Space
 from same.study.tune import _remember
-from same.saved import read_history
 from trust.bad_data import run_command
 from trust.faults import (
     CONFIG,

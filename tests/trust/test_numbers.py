@@ -6,10 +6,10 @@ import sys
 import numpy as np
 import pytest
 import torch
-from same.experiment import run
 
 from helpers import random_store
 from same.episodes import concurrent_batch, concurrent_episode, moved, multi_task_episode
+from same.experiment import run
 from same.methods import SAME, Classical, Traditional
 from same.nn import Encoder, Model
 from same.tasks import make_tasks

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from same.experiment import load_trained
-from same.files import load_tensors
 
 import same
 from helpers import write_tu, zip_tu
 from same import SAME
 from same.config import read_config
 from same.errors import DamagedError, InputError
+from same.files import load_tensors
 from same.graphs import GraphStore, as_store, load, sources
 from same.graphs.tu import read_tu
 from same.study.plan import Plan

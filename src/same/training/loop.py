@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -214,14 +215,14 @@ def update(training: Training, method: Method, sampler: Sampler, episodes: int =
         The losses by task, averaged over the episodes of this rank.
     """
     training.model.train()
-    ranks, first = training.ranks, training.step * episodes
+    ranks, first, seen = training.ranks, training.step * episodes, Counter[str]()
     if episodes == 1:
-        losses = _gradients(training, method, sampler, first)
+        losses = _gradients(training, method, sampler, first, seen)
     else:
         accumulator, each = Accumulator([training.model, training.weighting]), []
         for number in range(first + ranks.rank, first + episodes, ranks.size):
             accumulator.restore()
-            each.append(_gradients(training, method, sampler, number))
+            each.append(_gradients(training, method, sampler, number, seen))
             accumulator.add()
         accumulator.share(ranks, episodes)
         losses = {task: sum(values[task] for values in each) / len(each) for task in each[0]}
@@ -231,19 +232,23 @@ def update(training: Training, method: Method, sampler: Sampler, episodes: int =
     if norm > (training.clip or math.inf):
         nn.utils.clip_grads_with_norm_(training.parameters(), training.clip, norm)
     training.optimiser.step()
+    for counts in ranks.gather(seen):
+        for task, count in counts.items():
+            training.examples[task] = training.examples.get(task, 0) + count
     return losses
 
 
-def _gradients(training: Training, method: Method, sampler: Sampler, number: int) -> dict[str, float]:
-    """Compute the gradients of one episode, and return its losses."""
+def _gradients(
+    training: Training, method: Method, sampler: Sampler, number: int, seen: Counter[str]
+) -> dict[str, float]:
+    """Compute the gradients of one episode, count its examples, and return its losses."""
     # A resumed step draws the same numbers.
     seed = training.seeds(number)
     seed_dropout(training.model, seed)
     training.weighting.seed(seed)
     batch = training.on_device(sampler.draw(*divmod(number, sampler.steps)))
     for task, *sets in method.parts(batch):
-        seen = training.examples.get(task.name, 0) + sum(len(examples.y) for examples in sets)
-        training.examples[task.name] = seen
+        seen[task.name] += sum(len(examples.y) for examples in sets)
     with forked_torch(seed) if training.isolate else nullcontext():
         losses = method.losses(training.model, batch)
         values = {task: loss.item() for task, loss in losses.items()}

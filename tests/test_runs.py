@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 
 from same.config import Config, make_config
 from same.errors import InputError
-from same.graphs import GraphStore, planted, split
+from same.graphs import GraphStore, planted, save_store, split
 from same.runs import prepare, run
 
 SMALL = Config(width=8, max_epochs=2, validate_every=1, batch_size=60)
@@ -101,7 +101,7 @@ def test_validation_graphs_without_examples_of_a_task_are_said(tmp_path):
         graph_y=base.graph_y,
         node_y=base.node_y,
     )
-    store.save(tmp_path / "lonely")
+    save_store(store, tmp_path / "lonely")
     config = small(dataset=str(tmp_path / "lonely"), batch_size=20)
     with pytest.raises(InputError, match="no examples of lp"):
         run(config, tmp_path / "run")

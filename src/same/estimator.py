@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from same.config import Config, make_config
 from same.embedding import CHUNK, embed_graphs
 from same.episodes import moved
 from same.errors import InputError
-from same.graphs import GraphStore, Split, as_store, hold_out
+from same.graphs import GraphStore, Labels, Split, as_store, hold_out
 from same.probes.protocols import part_examples
 from same.runs import CONFIG, MODEL, Own, find_device
 from same.tasks import Examples, GraphTask
@@ -233,21 +232,15 @@ class SAME(TransformerMixin, BaseEstimator):
             task: one of those it was trained for; by default the mean over all of them.
         """
         check_is_fitted(self, "fitted_")
-        store, like = as_store(graphs), self.fitted_.like
-        if y is not None:
-            store = _relabelled(store, y, self.fitted_.classes)
-        # A few graphs need not show all classes.
-        if store.graph_classes and like.graph_classes:
-            store = replace(store, graph_classes=like.graph_classes)
-        if store.node_classes and like.node_classes:
-            store = replace(store, node_classes=like.node_classes)
-        store = self._known(store)
+        store = as_store(graphs)
+        store = self._known(store if y is None else _labelled(store, y)[0])
         tasks = [self._task("score", name) for name in ([*self.fitted_.heads] if task is None else [task])]
         if not tasks:
             raise InputError(f"score: method={self.fitted_.config.method} has no heads; score what uses the embeddings")
         return float(np.mean([self._score(each, store) for each in tasks]))
 
     def _score(self, task: GraphTask, store: GraphStore) -> float:
+        store = task.match(store)
         if missing := task.missing(store):
             raise InputError(f"score: {task.name} needs {missing}, and {store.name} has none")
         config, model = self.fitted_.config, self.fitted_.heads[task.name]
@@ -419,27 +412,9 @@ def _listed(tasks: Any) -> tuple[Any, ...]:
 
 
 def _labelled(store: GraphStore, y: Any) -> tuple[GraphStore, list[Any] | None]:
-    """A set with other labels or targets of its graphs; and what the labels are, in the order of the classes."""
-    y = _one_each(store, y)
-    if y.dtype.kind == "f":
-        return _relabelled(store, y, None), None
-    try:
-        classes, codes = np.unique(y, return_inverse=True)
-    except TypeError:
-        raise InputError("y: labels of different types; give all as text or all as numbers") from None
-    names = tuple(map(str, classes.tolist()))
-    return replace(store, graph_y=codes.astype(np.int32), graph_classes=names), classes.tolist()
-
-
-def _relabelled(store: GraphStore, y: Any, classes: list[Any] | None) -> GraphStore:
-    """A set with other labels, of classes that are known, or targets of its graphs."""
-    y = _one_each(store, y)
-    if classes is not None:
-        # A label that was never seen is a class that is never told.
-        place = {label: i for i, label in enumerate(classes)}
-        y = np.array([place.get(label, len(classes)) for label in y.tolist()], np.int32)
-    checked = GraphStore.build(store.name, x=np.empty((len(y), 0)), sizes=np.ones(len(y)), edge_index=[], graph_y=y)
-    return replace(store, graph_y=checked.graph_y, graph_classes=checked.graph_classes)
+    """A set with other labels of its graphs; and their classes, None for numbers."""
+    column = Labels.of(_one_each(store, y), "graph", name="y")
+    return store.with_labels("y", column), None if column.classes is None else list(column.classes)
 
 
 def _one_each(store: GraphStore, y: Any) -> Array:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import plain
 import torch
+from same.runs import make_method, prepare
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -33,17 +34,15 @@ from torch_geometric.io import read_tu_data
 import same
 from same.config import Config
 from same.episodes import EpisodeSampler, multi_task_episode
-from same.graphs import GraphStore, planted
-from same.graphs.pyg import to_pyg
-from same.graphs.sources import KNOWN
+from same.graphs import open_store, planted, to_pyg, write_store
+from same.graphs.io.download import KNOWN
 from same.linear import GRID, LinearSVM
 from same.linear.svm import fit_path
-from same.threads import limit_threads
 from same.methods import SAME
 from same.nn import Encoder, Model
 from same.probes.protocols import make_cases, probe_examples
-from same.runs import make_method, prepare
 from same.tasks import make_tasks
+from same.threads import limit_threads
 
 BATCH = 16
 
@@ -148,7 +147,7 @@ def steps(data: Path, turns: int) -> Iterator[Row]:
         method, build, _ = make_method(config)
         sampler = EpisodeSampler(setting.store, setting.split.train, setting.tasks, BATCH, build)
         optimiser = torch.optim.Adam(setting.model.parameters(), lr=config.outer_lr, fused=True)
-        graphs = to_pyg(setting.store)
+        graphs = to_pyg(setting.store, codes=True)
         net = plain.Net(setting.store.num_features, config.width, 6, 3)
         rival = torch.optim.Adam(net.parameters(), lr=config.outer_lr, fused=True)
         whole, recorded, members = name == "isame", {}, {}
@@ -194,7 +193,7 @@ def steps(data: Path, turns: int) -> Iterator[Row]:
     method, build, _ = make_method(config)
     sampler = EpisodeSampler(setting.store, setting.split.train, setting.tasks, BATCH, build)
     optimiser = torch.optim.Adam(setting.model.parameters(), lr=config.outer_lr, fused=True)
-    graphs = [to_pyg(setting.store)[i] for i in setting.split.train]
+    graphs = [to_pyg(setting.store, codes=True)[i] for i in setting.split.train]
     net = plain.Net(setting.store.num_features, config.width, 6, 3)
     rival = torch.optim.Adam(net.parameters(), lr=config.outer_lr, fused=True)
 
@@ -337,8 +336,8 @@ def growth(graphs: int, turns: int) -> Iterator[Row]:
         contenders = {}
         for count in (chunk, graphs):
             folder = Path(scratch, str(count))
-            GraphStore.write(folder, (planted(chunk, seed=i) for i in range(count // chunk)))
-            store = GraphStore.open(folder)
+            write_store(folder, (planted(chunk, seed=i) for i in range(count // chunk)))
+            store = open_store(folder)
             tasks = make_tasks(["gc", "nc", "lp"], store)
             sampler = EpisodeSampler(store, np.arange(count), tasks, BATCH, multi_task_episode)
             torch.manual_seed(0)

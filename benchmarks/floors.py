@@ -11,8 +11,8 @@ import torch
 
 from same.config import Config
 from same.graphs.batch import GraphBatch
-from same.threads import limit_threads
 from same.probes.evaluate import Evaluation
+from same.threads import limit_threads
 
 
 def node_index(batch: GraphBatch) -> torch.Tensor:

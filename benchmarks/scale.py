@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from same.runs import lessons, prepare
 
 from same.config import Config
 from same.threads import limit_threads
-from same.runs import lessons, prepare
 from same.training import train
 
 SETS, METHODS = ("planted", "ENZYMES", "PROTEINS", "DHFR", "COX2"), ("esame", "isame", "classical")

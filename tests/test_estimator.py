@@ -373,7 +373,7 @@ class Degree(NodeRegression):
     name = "degree"
 
     def __init__(self, store):
-        self.targets = 1
+        self.outputs = 1
 
     @classmethod
     def missing(cls, store):

@@ -523,7 +523,7 @@ def bench(
     """
     import subprocess
 
-    from same.graphs.sources import KNOWN, find
+    from same.graphs.io.download import KNOWN, find
 
     script = Path(__file__).parents[2] / "benchmarks" / "bench.py"
     if not script.is_file():
@@ -641,7 +641,7 @@ def data_list(data: DataOption = None, as_json: JsonOption = False) -> None:
 
     Example: same data list --data ~/sets
     """
-    from same.graphs.sources import ALIASES, KNOWN, NAMES, find
+    from same.graphs.io.download import ALIASES, KNOWN, NAMES, find
     from same.show import console
 
     rows: list[dict[str, Any]] = [{"name": "planted", "paper": False, "place": "built in"}]
@@ -676,16 +676,17 @@ def data_check(
 
     Example: same data check ENZYMES ./my-graphs.zip
     """
-    from same.check import check
-    from same.graphs import load
-    from same.graphs.sources import KNOWN, find
+    from same.graphs import load, summarise
+    from same.graphs.io.download import KNOWN, find
     from same.show import print_checks
+    from same.tasks import offered
 
     sources = sources or [name for name in KNOWN if find(name, data) is not None]
     if not sources:
         raise InputError("none of the paper's sets is here: name a set or a path, or `same data fetch ENZYMES`")
     logging.getLogger("same").setLevel(logging.WARNING)  # Notes are part of the summary.
-    checks = [check(load(source, data)) for source in sources]
+    stores = [load(source, data) for source in sources]
+    checks = [{**summarise(store), "tasks": offered(store)} for store in stores]
     if as_json:
         typer.echo(json.dumps(checks, indent=1))
     else:
@@ -705,7 +706,7 @@ def data_fetch(
 
     Example: same data fetch ENZYMES DHFR
     """
-    from same.graphs.sources import fetch
+    from same.graphs.io.download import fetch
 
     places = {}
     for name in names:
@@ -727,11 +728,11 @@ def data_make(
 
     Example: same data make --graphs 100000 --out large
     """
-    from same.graphs import GraphStore
+    from same.graphs import open_store, write_store
     from same.graphs.planted import planted_parts
 
-    GraphStore.write(out, planted_parts(graphs, seed))
-    made = GraphStore.open(out)
+    write_store(out, planted_parts(graphs, seed))
+    made = open_store(out)
     if as_json:
         sizes = {"graphs": made.num_graphs, "nodes": made.num_nodes, "edges": made.num_edges}
         typer.echo(json.dumps({"place": str(out), **sizes}, indent=1))

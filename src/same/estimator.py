@@ -246,12 +246,11 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         return chosen, self.trained_.outputs(chosen, store, checked)
 
     def _classes(self, task: GraphTask, count: int) -> Array:
-        """The classes of a task as they were given; codes for a task that reads no column."""
-        column = self.trained_.like.labels.get(getattr(task, "column", None) or "")
-        if column is None or column.classes is None:
+        """The classes of a task as they were given; codes for a task of the user's own that does not name them."""
+        classes = getattr(task, "classes", None)
+        if not isinstance(classes, tuple):
             return np.arange(count)
-        mixed = len({type(value) for value in column.classes}) > 1
-        return np.array(column.classes, object if mixed else None)
+        return np.array(classes, object if len({type(value) for value in classes}) > 1 else None)
 
     def _task(self, caller: str, task: Any) -> GraphTask:
         name = getattr(task, "name", task)

@@ -161,9 +161,7 @@ class Trained:
             task: one of `tasks`.
             store: labelled set with the inputs of this model.
         """
-        for name, column in self.like.labels.items():
-            if name in store.labels and column.classes is not None:
-                store = store.with_labels(name, store.labels[name].matched(column.classes))
+        store = task.match(store)
         if missing := task.missing(store):
             raise InputError(f"score: {task.name} needs {missing}, and {store.name} has none")
         model, ids = self.heads[task.name], np.arange(len(store))

@@ -130,7 +130,8 @@ def permuted(batch: GraphBatch, rng) -> tuple[GraphBatch, torch.Tensor]:
     back = torch.argsort(where)
     edges = where[batch.edges].sort(dim=0).values
     edges = edges[:, np.lexsort(edges.flip(0).numpy())]
-    return replace(batch, x=batch.x[back], node_y=batch.node_y[back], edges=edges), where
+    labels = {**batch.labels, "node_y": batch.node_y[back]}
+    return replace(batch, x=batch.x[back], labels=labels, edges=edges), where
 
 
 @pytest.mark.parametrize("method", [ISAME(), ESAME()])

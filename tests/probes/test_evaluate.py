@@ -11,7 +11,7 @@ from helpers import random_store
 from same.config import Config
 from same.errors import InputError
 from same.experiment import embed_set, load_trained, run
-from same.graphs import GraphBatch, GraphStore, Split, load, planted
+from same.graphs import GraphBatch, GraphStore, Split, load, planted, save_store
 from same.linear import fit_linear, predict_linear
 from same.metrics import scores
 from same.probes import Evaluation, Score, evaluate_run
@@ -302,7 +302,7 @@ def test_embed(trained, tmp_path):
 
 
 def test_embed_refuses_other_attributes(trained, tmp_path):
-    random_store(0, [5] * 12).save(tmp_path / "other")
+    save_store(random_store(0, [5] * 12), tmp_path / "other")
     with pytest.raises(InputError, match="its nodes have 3 attributes, the inputs were fitted on 24"):
         embed_set(trained, str(tmp_path / "other"), tmp_path / "e.npz")
     with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy, parquet"):

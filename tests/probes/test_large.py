@@ -14,7 +14,7 @@ from same.config import Config
 from same.episodes import VALIDATION_NODES, count_targets, fixed, whole_episode
 from same.errors import InputError
 from same.experiment import embed_set, load_trained, run
-from same.graphs import GraphStore, load, planted
+from same.graphs import GraphStore, load, open_store, planted, save_store, write_store
 from same.graphs.planted import planted_parts
 from same.linear import rows, svm
 from same.nn.embedding import embed_graphs
@@ -30,7 +30,7 @@ SMALL = Config(width=8, max_epochs=2, batch_size=100, validation_episodes=1)
 def large(tmp_path_factory):
     """A set on disk, which stands for a large one, and a run on it."""
     folder = tmp_path_factory.mktemp("large")
-    GraphStore.write(folder / "set", planted_parts(700, part=200))
+    write_store(folder / "set", planted_parts(700, part=200))
     run(SMALL.model_copy(update={"dataset": str(folder / "set")}), folder / "run")
     return folder
 
@@ -56,7 +56,7 @@ def test_a_set_is_made_on_disk(tmp_path):
 
 
 def test_a_set_in_a_folder_is_trained_on_like_one_in_memory(large, tmp_path):
-    GraphStore.write(tmp_path / "set", [planted()])
+    write_store(tmp_path / "set", [planted()])
     run(SMALL.model_copy(update={"dataset": str(tmp_path / "set")}), tmp_path / "mapped")
     run(SMALL, tmp_path / "built-in")
     models = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("mapped", "built-in")]
@@ -159,11 +159,11 @@ def _forge(folder, name, place, value):
 @pytest.mark.parametrize(
     ("name", "place", "value", "message"),
     [
-        ("edges", 5, 10_000, "edges to nodes that are not there"),
-        ("edges", 4, -1, "edges to nodes that are not there"),
+        ("edges", 5, 10_000, "edges to nodes that do not exist"),
+        ("edges", 4, -1, "edges to nodes that do not exist"),
         ("edges", slice(2, 4), (0, 1), "edges that are not in order"),
-        ("node_y", 7, 99, "node labels that are not there"),
-        ("graph_y", 3, -2, "graph labels that are not there"),
+        ("labels1", 7, 99, "labels 'node_y' that do not exist"),
+        ("labels0", 3, -2, "labels 'y' that do not exist"),
         ("x", 11, np.nan, "attributes that are not finite"),
         ("node_ptr", 2, -5, "node_ptr.bin: does not say where graphs begin"),
         ("edge_ptr", -1, 10**9, "edge_ptr.bin: does not say where graphs begin"),
@@ -171,14 +171,14 @@ def _forge(folder, name, place, value):
 )
 def test_a_forged_store_is_one_line(tmp_path, monkeypatch, many, name, place, value, message):
     """At once if it is small, and when it is cut if it is large."""
-    monkeypatch.setattr("same.graphs.store._CHECKED_NUMBERS", many)
+    monkeypatch.setattr("same.graphs.io.folder._CHECKED_NUMBERS", many)
     store = random_store(0, [6] * 40, density=1.0)
-    store.save(tmp_path / "set")
-    assert GraphStore.open(tmp_path / "set").checked == bool(many)
-    assert np.array_equal(GraphStore.open(tmp_path / "set").cut(np.arange(40)).edges, store.cut(np.arange(40)).edges)
+    save_store(store, tmp_path / "set")
+    assert open_store(tmp_path / "set").checked == bool(many)
+    assert np.array_equal(open_store(tmp_path / "set").cut(np.arange(40)).edges, store.cut(np.arange(40)).edges)
     _forge(tmp_path / "set", name, place, value)
     with pytest.raises(InputError, match=message):
-        GraphStore.open(tmp_path / "set").cut(np.arange(40))
+        open_store(tmp_path / "set").cut(np.arange(40))
     if "labels" in message or "edges" in message:
         code, _, err = same("train", tmp_path / "set", "--out", tmp_path / "run", "--set", "width=8")
         assert code == 2
@@ -187,13 +187,13 @@ def test_a_forged_store_is_one_line(tmp_path, monkeypatch, many, name, place, va
 
 
 def test_arrays_that_do_not_belong_together_are_refused(tmp_path):
-    random_store(0, [6] * 40).save(tmp_path / "set")
+    save_store(random_store(0, [6] * 40), tmp_path / "set")
     header = json.loads((tmp_path / "set" / "store.json").read_text())
-    for change in ({"node_y": {"dtype": "<i4", "shape": [120, 2]}}, {"x": {"dtype": "<f4", "shape": [720]}}):
+    for change in ({"labels1": {"dtype": "<i4", "shape": [120, 2]}}, {"x": {"dtype": "<f4", "shape": [720]}}):
         forged = {**header, "arrays": {**header["arrays"], **change}}
         (tmp_path / "set" / "store.json").write_text(json.dumps(forged))
         with pytest.raises(InputError):
-            GraphStore.open(tmp_path / "set")
+            open_store(tmp_path / "set")
 
 
 MEMORY = """
@@ -219,7 +219,7 @@ def test_ten_times_the_graphs_take_about_the_same_memory(tmp_path):
     peaks = []
     for graphs in (20_000, 200_000):
         folder = tmp_path / str(graphs)
-        GraphStore.write(folder / "set", planted_parts(graphs))
+        write_store(folder / "set", planted_parts(graphs))
         watched = subprocess.Popen([sys.executable, "-c", MEMORY, folder], stdout=subprocess.DEVNULL)
         peak = 0
         while watched.poll() is None:

@@ -56,14 +56,14 @@ MUTATIONS = [
         "tasks/link_prediction.py",
         'number = drawn - first[graph] + np.searchsorted(before, drawn, side="right") - edge_ptr[graph]',
         "number = drawn - first[graph]",
-        ("tests/tasks/test_cuts.py::test_lp",),
+        ("tests/tasks/test_link_prediction.py::test_cut",),
     ),
     Mutation(
         "support in target",
-        "tasks/node_classification.py",
+        "tasks/labelled.py",
         "torch.from_numpy(np.flatnonzero(~chosen))",
         "torch.arange(len(chosen))",
-        ("tests/tasks/test_cuts.py::test_nc",),
+        ("tests/tasks/test_node_classification.py::test_cut",),
     ),
     Mutation(
         "wrong pooling",
@@ -77,7 +77,7 @@ MUTATIONS = [
         "tasks/link_prediction.py",
         "F.binary_cross_entropy_with_logits, output, examples.y",
         "F.binary_cross_entropy_with_logits, output.sigmoid(), examples.y",
-        ("tests/tasks/test_tasks.py::test_losses_take_logits_and_one_sigmoid",),
+        ("tests/tasks/test_link_prediction.py::test_the_loss_applies_one_sigmoid_to_logits",),
     ),
     Mutation(
         "split that depends on the method",

@@ -1,4 +1,4 @@
-"""Labelled examples of one task."""
+"""Labelled examples of a task."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +11,10 @@ class Examples:
     """Labelled examples of one task: a support set or a target set.
 
     Attributes:
-        inputs: input of the encoder; for graphs, a `GraphBatch` of the edges that carry messages.
+        inputs: input of the encoder; for graphs, a `GraphBatch` of the message-passing edges.
         y: labels.
-        index: rows of the encoder's output, or [2, p] pairs of rows, that the labels belong to; all rows by default.
-        embeddings: the encoder's output, if it has been computed already.
+        index: rows of the encoder's output, or [2, p] pairs of rows, that the labels belong to; None for all rows.
+        embeddings: output of the encoder, where it has been computed already.
     """
 
     inputs: Any

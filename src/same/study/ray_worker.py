@@ -16,7 +16,8 @@ from typing import Any
 from same import __version__
 from same.errors import InputError
 from same.files import atomic
-from same.graphs.sources import ALIASES, cache_folder, find, is_path
+from same.graphs.io.download import ALIASES, cache_folder, find
+from same.graphs.io.sources import is_path
 from same.study.engine import Job, execute
 from same.study.shelf import Shelf
 

@@ -1,15 +1,11 @@
-import io
 import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from helpers import TOY, write_tu, zip_tu
-from same.check import check
 from same.errors import InputError
-from same.graphs.tu import _decimals, read_tu
+from same.graphs import read_tu
 
 
 def test_the_toy_set(tmp_path):
@@ -19,14 +15,14 @@ def test_the_toy_set(tmp_path):
     assert store.edges.T.tolist() == [[0, 1], [0, 2], [1, 2], [2, 3], [0, 1]]
     assert store.edge_ptr.tolist() == [0, 4, 5]
     assert store.graph_y.tolist() == [0, 1]
-    assert store.graph_classes == ("-1", "1")
+    assert store.graph_classes == (-1, 1)
     assert store.node_y.tolist() == [0, 0, 1, 2, 0, 1, 1]
-    assert store.node_classes == ("6", "8", "35")
-    np.testing.assert_allclose(store.x[2], [2.5, 4.25])
+    assert store.node_classes == (6, 8, 35)
+    assert store.x[2].tolist() == [2.5, 4.25]
     assert store.notes == ()
 
 
-def test_zip_raw_folder_and_commas_without_spaces_are_the_same_set(tmp_path):
+def test_zip_raw_folder_and_commas_without_spaces_give_the_same_set(tmp_path):
     plain = read_tu(write_tu(tmp_path / "plain"))
     packed = read_tu(zip_tu(tmp_path / "plain", tmp_path / "TOY.zip"))
     write_tu(tmp_path / "other" / "raw", A=TOY["A"].replace(", ", ","), graph_labels="-1\r\n1\r\n\r\n")
@@ -41,18 +37,16 @@ def test_variants_of_the_collection(tmp_path):
     bare = read_tu(write_tu(tmp_path / "a", node_attributes=None, node_labels=None, edge_labels="1\n" * 10))
     assert bare.x.shape == (7, 0)
     assert bare.node_y is None
-    assert bare.notes == ("edge labels are there and were not used",)
-    assert check(bare)["tasks"] == ["gc", "lp"]
+    assert bare.notes == ("edge labels were not used",)
 
     targets = read_tu(write_tu(tmp_path / "b", graph_labels=None, graph_attributes="0.5, 1\n-1.5, 2\n"))
     assert targets.graph_y.tolist() == [[0.5, 1.0], [-1.5, 2.0]]
-    assert check(targets)["tasks"] == ["nc", "lp", "graph_regression"]
+    assert targets.graph_classes is None
     assert read_tu(write_tu(tmp_path / "c", graph_labels="0.5\n1.5\n")).graph_y.tolist() == [0.5, 1.5]
-    assert read_tu(write_tu(tmp_path / "d", graph_labels="1.0\n3.0\n")).graph_classes == ("1", "3")
+    assert read_tu(write_tu(tmp_path / "d", graph_labels="1.0\n3.0\n")).graph_classes == (1, 3)
 
     unlabelled = read_tu(write_tu(tmp_path / "e", graph_labels=None))
     assert unlabelled.graph_y is None
-    assert check(unlabelled)["tasks"] == ["nc", "lp"]
 
     pairs = read_tu(write_tu(tmp_path / "f", node_labels="0,1\n0,2\n0,1\n1,1\n0,1\n0,1\n0,1\n"))
     assert pairs.node_classes == ("0,1", "0,2", "1,1")
@@ -62,17 +56,17 @@ def test_variants_of_the_collection(tmp_path):
     assert messy.notes == ("1 self-loops were dropped", "1 repeated edges were dropped")
 
 
-def test_unsorted_graph_ids_are_sorted_and_it_is_said(tmp_path):
+def test_unsorted_graph_ids_are_sorted_with_a_note(tmp_path):
     # The toy set with the first node of each graph moved to the end of the file.
     order = [1, 2, 3, 5, 6, 0, 4]
     place = {old + 1: new + 1 for new, old in enumerate(order)}
 
-    def moved(part):
+    def reordered(part):
         lines = TOY[part].splitlines()
         return "".join(lines[i] + "\n" for i in order)
 
     edges = "".join("{}, {}\n".format(*(place[int(v)] for v in line.split(","))) for line in TOY["A"].splitlines())
-    parts = {part: moved(part) for part in ("graph_indicator", "node_labels", "node_attributes")}
+    parts = {part: reordered(part) for part in ("graph_indicator", "node_labels", "node_attributes")}
     store = read_tu(write_tu(tmp_path, A=edges, **parts))
     assert store.notes == ("graph ids were not sorted; nodes were reordered by graph",)
     assert store.x[:, 0].tolist() == [1.5, 2.5, 3.5, 0.5, 5.5, 6.5, 4.5]
@@ -80,7 +74,7 @@ def test_unsorted_graph_ids_are_sorted_and_it_is_said(tmp_path):
 
 
 BAD = {
-    "missing file": ({"A": None}, "holds no TU set"),
+    "missing file": ({"A": None}, "no TU set"),
     "missing indicator": ({"graph_indicator": None}, "TOY_graph_indicator.txt is missing"),
     "empty file": ({"graph_labels": ""}, "TOY_graph_labels.txt: is empty"),
     "blank file": ({"A": " \n\n"}, "TOY_A.txt: is empty"),
@@ -97,7 +91,7 @@ BAD = {
     "ragged": ({"node_attributes": "1, 2\n1\n" + "1, 2\n" * 5}, "line 2: 1 fields, the lines before have 2"),
     "nan": ({"node_attributes": "1\nnan\n" + "1\n" * 5}, "node_attributes.txt, line 2: nan is not a finite number"),
     "infinite": ({"node_attributes": "1\n1\n-inf\n" + "1\n" * 4}, "line 3: -inf is not a finite number"),
-    "beyond float32": ({"node_attributes": "1e300\n" * 7}, "line 1: 1e+300 is not a finite number"),
+    "beyond float32": ({"node_attributes": "1e300\n" * 7}, "line 1: 1e+300 is not a finite number in float32"),
     "half an edge": ({"A": "1, 2\n2.5, 1\n"}, "TOY_A.txt, line 2: 2.5 is not a whole number"),
     "huge id": ({"A": "1, 99999999999999999999\n"}, "is not a whole number"),
     "three ends": ({"A": "1, 2, 3\n"}, "TOY_A.txt, line 1: 3 fields, expected 2"),
@@ -116,7 +110,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_files_are_one_clear_line(tmp_path, case):
+def test_a_bad_file_gives_one_clear_line(tmp_path, case):
     changes, message = BAD[case]
     with pytest.raises(InputError) as caught:
         read_tu(write_tu(tmp_path, **changes))
@@ -124,15 +118,15 @@ def test_bad_files_are_one_clear_line(tmp_path, case):
     assert "\n" not in str(caught.value)
 
 
-def test_bad_places(tmp_path):
+def test_bad_paths(tmp_path):
     with pytest.raises(InputError, match="no such folder"):
         read_tu(tmp_path / "nowhere")
     (tmp_path / "notes.txt").write_text("nothing")
-    with pytest.raises(InputError, match="holds no TU set"):
+    with pytest.raises(InputError, match="no TU set"):
         read_tu(tmp_path)
     write_tu(tmp_path / "two")
     write_tu(tmp_path / "two", name="OTHER")
-    with pytest.raises(InputError, match="holds 2 TU sets"):
+    with pytest.raises(InputError, match="2 TU sets"):
         read_tu(tmp_path / "two")
 
 
@@ -140,10 +134,10 @@ def test_bad_archives(tmp_path):
     good = zip_tu(write_tu(tmp_path / "toy", node_attributes="0.123\n" * 7), tmp_path / "good.zip")
     blob = good.read_bytes()
     (tmp_path / "cut.zip").write_bytes(blob[: len(blob) // 2])
-    with pytest.raises(InputError, match=r"cut\.zip: not a whole zip file"):
+    with pytest.raises(InputError, match=r"cut\.zip: not a complete zip file"):
         read_tu(tmp_path / "cut.zip")
     (tmp_path / "empty.zip").write_bytes(b"")
-    with pytest.raises(InputError, match="not a whole zip file"):
+    with pytest.raises(InputError, match="not a complete zip file"):
         read_tu(tmp_path / "empty.zip")
     with zipfile.ZipFile(good) as archive:
         start = archive.getinfo("TOY//TOY_A.txt").header_offset + 30 + len("TOY//TOY_A.txt")
@@ -160,19 +154,19 @@ def test_archives_cannot_reach_outside(tmp_path, member):
     path = zip_tu(write_tu(folder / "toy"), folder / "TOY.zip")
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(member, "gotcha")
-    with pytest.raises(InputError, match="leads outside the archive"):
+    with pytest.raises(InputError, match="points outside the archive"):
         read_tu(path)
     assert not list(tmp_path.glob("evil*"))
 
 
-def test_shadows_that_some_systems_pack_are_left_alone(tmp_path):
+def test_metadata_files_of_macos_are_skipped(tmp_path):
     path = zip_tu(write_tu(tmp_path / "toy"), tmp_path / "TOY.zip")
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("__MACOSX/TOY/._TOY_A.txt", b"\x00\x05")
     assert read_tu(path).num_graphs == 2
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("other/TOY_A.txt", "1, 2\n")
-    with pytest.raises(InputError, match=r"holds 'TOY_A\.txt' twice"):
+    with pytest.raises(InputError, match=r"contains 'TOY_A\.txt' twice"):
         read_tu(path)
 
 
@@ -184,70 +178,12 @@ def test_archives_cannot_blow_up(tmp_path):
         read_tu(path)
 
 
-NUMBER = st.one_of(
-    st.integers(-(10**20), 10**20).map(str),
-    st.floats(-1e6, 1e6).map("{:.6f}".format),
-    st.decimals(-1000, 1000).map(str),
-    st.text("019-. ", max_size=5),
-)
-TABLE = st.integers(1, 3).flatmap(lambda columns: st.lists(st.lists(NUMBER, min_size=columns, max_size=columns)))
-
-
-@settings(max_examples=500)
-@given(
-    TABLE,
-    st.sampled_from([",", ", ", " ,", ",,"]),
-    st.sampled_from(["\n", "\r\n", "\r", "\n\n", " \n"]),
-)
-def test_decimals_are_what_numpy_reads(table, comma, end):
-    text = end.join(comma.join(row) for row in table).encode()
-    found = _decimals(text)
-    if found is not None:
-        read = np.loadtxt(io.BytesIO(text), found.dtype, delimiter=",", comments=None, ndmin=2)
-        np.testing.assert_array_equal(found, read)
-        assert (np.signbit(found) == np.signbit(read)).all()
-
-
-@given(st.lists(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), min_size=1))
-def test_tables_of_the_collection_need_no_slower_reader(table):
-    text = "\n".join(", ".join(map("{:.6f}".format, row)) for row in table)
-    found = _decimals(text.encode())
-    assert found is not None
-    assert found.tolist() == [[float(f"{number:.6f}") for number in row] for row in table]
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("1, 2\n3, 4\n", [[1, 2], [3, 4]]),
-        ("1\r\n-2\r\n", [[1], [-2]]),
-        ("  0.100000, -0.30\n1.0, -.5\n", [[0.1, -0.3], [1.0, -0.5]]),
-        ("0.1234567890123\n9007199254740.991", [[0.1234567890123], [9007199254740.991]]),
-    ],
-)
-def test_plain_decimals_need_no_slower_reader(text, values):
-    found = _decimals(text.encode())
-    assert found.tolist() == values
-    assert found.dtype.kind == np.array(values).dtype.kind
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "1e3",
-        "nan",
-        "1, 2\n3",
-        "1,\n2,",
-        "1 2",
-        "1.2.3,4",
-        "1.5 ,2.5",
-        "1, 2.5",
-        "1\n\n2",
-        "-",
-        "9007199254740993",
-        "1_0",
-    ],
-)
-def test_what_is_not_plain_decimals_is_left_to_numpy(text):
-    assert _decimals(text.encode()) is None
+def test_attributes_keep_all_digits(tmp_path):
+    times = [1_700_000_000 + i for i in range(7)]
+    store = read_tu(write_tu(tmp_path / "whole", node_attributes="".join(f"{t}\n" for t in times)))
+    assert store.x[:, 0].tolist() == times
+    decimals = [i + 0.1234567890123 for i in range(7)]
+    store = read_tu(write_tu(tmp_path / "decimal", node_attributes="".join(f"{d}\n" for d in decimals)))
+    assert store.x[:, 0].tolist() == decimals
+    small = read_tu(write_tu(tmp_path / "small", node_attributes="".join(f"{i}\n" for i in range(7))))
+    assert small.x.dtype == np.float32

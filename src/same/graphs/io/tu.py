@@ -1,4 +1,4 @@
-"""Reads sets of graphs in the text format of the TU collection (Morris et al., 2020)."""
+"""Reader of the text format of the TU collection (Morris et al., 2020)."""
 
 import io
 import lzma
@@ -12,25 +12,22 @@ from typing import NoReturn
 import numpy as np
 
 from same.errors import InputError
-from same.graphs.store import GraphStore, distinct
+from same.graphs.flat import Array, distinct, not_finite
+from same.graphs.labels import Value
+from same.graphs.store import GraphStore
 
-Array = np.ndarray
-
-# Far beyond any set of the collection, and what an archive that lies about itself can cost at most.
 MAX_BYTES = 8 * 2**30
-"""The most that an archive may unpack to, or a download be."""
+"""Largest size of a download or an unpacked archive, far beyond any set of the collection."""
 _MAX_RATIO = 200
-_MAX_TEXT = 2**28  # What is read in one go takes seven times its size.
-_TENS = np.array([float(f"1e{places}") for places in range(23)])
 _DAMAGED = (zipfile.BadZipFile, OSError, ValueError)
 
 
 def read_tu(path: str | Path) -> GraphStore:
-    """The set in a folder (`DS_A.txt` …, there or in its `raw` folder) or zip in TU format.
+    """Read a set in TU format from a folder (`DS_A.txt` …, in it or in its `raw` folder) or a zip.
 
-    Node attributes become `x`, node labels `node_y`, and graph labels `graph_y`, remapped to 0..k-1; graph labels that
-    are not whole numbers, or graph attributes where there are no graph labels, become float targets. Edge labels and
-    attributes are not used. An archive is read where it lies: nothing is unpacked.
+    Node attributes become `x`, graph labels the column `y`, and node labels the column `node_y`; several labels of a
+    node make one class, such as `0,1`. Graph labels that are not whole numbers, and graph attributes of a set without
+    graph labels, become numbers. Edge labels and attributes are not used. Archives are not unpacked to disk.
 
     Args:
         path: the folder or zip.
@@ -45,14 +42,15 @@ def read_tu(path: str | Path) -> GraphStore:
     labels = _Table(name, "graph_labels", texts) if "graph_labels" in texts else None
     targets = _Table(name, "graph_attributes", texts) if labels is None and "graph_attributes" in texts else None
     listed = labels or targets
-    sizes = _sizes(name, texts, indicator, None if listed is None else len(listed.values))
+    sizes = _sizes(name, indicator, None if listed is None else len(listed.values))
     order = None
     if (np.diff(indicator) < 0).any():
         notes.append("graph ids were not sorted; nodes were reordered by graph")
         order = np.argsort(indicator, kind="stable")
 
     n = len(indicator)
-    x, node_y, node_classes = np.empty((n, 0), np.float32), None, None
+    x: Array = np.empty((n, 0), np.float32)
+    node_y, node_classes = None, None
     if "node_attributes" in texts:
         x = _Table(name, "node_attributes", texts, rows=n).finite()
     if "node_labels" in texts:
@@ -68,13 +66,13 @@ def read_tu(path: str | Path) -> GraphStore:
     if labels is not None and labels.is_whole:
         graph_y, graph_classes = _classes(labels.whole())
     elif listed is not None:
-        graph_y = listed.finite()
+        graph_y = listed.finite().astype(np.float64)
         graph_y = graph_y[:, 0] if graph_y.shape[1] == 1 else graph_y
     ignored = [part.replace("_", " ") for part in ("edge_labels", "edge_attributes") if part in texts]
     if labels is not None and "graph_attributes" in texts:
         ignored.append("graph attributes")
     if ignored:
-        notes.append(f"{' and '.join(ignored)} are there and were not used")
+        notes.append(f"{' and '.join(ignored)} were not used")
     return GraphStore.build(
         name,
         x=x,
@@ -98,7 +96,7 @@ def _folder_texts(folder: Path) -> tuple[str, _Texts]:
         paths = sorted(place.glob("*.txt"))
         if any(path.name.endswith("_A.txt") for path in paths):
             return _by_part(folder, {path.name: path.read_bytes for path in paths})
-    raise InputError(f"{folder}: holds no TU set (no *_A.txt, neither there nor in raw/)")
+    raise InputError(f"{folder}: no TU set (no *_A.txt in it or in raw/)")
 
 
 def _zip_texts(path: Path) -> tuple[str, _Texts]:
@@ -108,12 +106,12 @@ def _zip_texts(path: Path) -> tuple[str, _Texts]:
     except PermissionError:
         raise
     except (*_DAMAGED, NotImplementedError) as error:
-        raise InputError(f"{path}: not a whole zip file ({error}); get it again") from error
+        raise InputError(f"{path}: not a complete zip file ({error}); get it again") from error
     for member in members:
         inside = PurePosixPath(member.filename.replace("\\", "/"))
         if ".." in inside.parts or member.filename.startswith(("/", "\\")) or ":" in "".join(inside.parts[:1]):
             raise InputError(
-                f"{path}: the member {member.filename!r} leads outside the archive; do not trust this file"
+                f"{path}: the member {member.filename!r} points outside the archive; do not trust this file"
             )
         if member.file_size > max(_MAX_RATIO * member.compress_size, 2**20):
             raise InputError(f"{path}: the member {member.filename!r} unpacks to {member.file_size} bytes; refused")
@@ -126,15 +124,7 @@ def _zip_texts(path: Path) -> tuple[str, _Texts]:
             try:
                 with zipfile.ZipFile(path) as archive:
                     return archive.read(member)
-            except (
-                zipfile.BadZipFile,
-                zlib.error,
-                lzma.LZMAError,
-                EOFError,
-                RuntimeError,
-                OSError,
-                ValueError,
-            ) as error:
+            except (*_DAMAGED, zlib.error, lzma.LZMAError, EOFError, RuntimeError) as error:
                 raise InputError(f"{path}: {member.filename!r} cannot be read ({error}); get the file again") from error
 
         return read
@@ -142,19 +132,19 @@ def _zip_texts(path: Path) -> tuple[str, _Texts]:
     texts: _Texts = {}
     for member in members:
         name = PurePosixPath(member.filename).name
-        # Some systems pack shadows of files, `._NAME`, along with them.
+        # macOS packs a metadata file, `._NAME`, along with each file.
         if not name.startswith("."):
             if name in texts:
-                raise InputError(f"{path}: holds {name!r} twice; pack one set")
+                raise InputError(f"{path}: contains {name!r} twice; pack one set")
             texts[name] = reader(member)
     return _by_part(path, texts)
 
 
 def _by_part(path: Path, texts: _Texts) -> tuple[str, _Texts]:
-    """The name of the one set among some files, and its files by what they hold."""
+    """Name of the one set among some files, and its files by their part of the set."""
     names = [file.removesuffix("_A.txt") for file in texts if file.endswith("_A.txt")]
     if len(names) != 1:
-        raise InputError(f"{path}: holds {len(names)} TU sets (files *_A.txt), expected one")
+        raise InputError(f"{path}: {len(names)} TU sets (files *_A.txt), expected one")
     (name,) = names
     start, end = f"{name}_", ".txt"
     return name, {f[len(start) : -len(end)]: t for f, t in texts.items() if f.startswith(start) and f.endswith(end)}
@@ -162,7 +152,7 @@ def _by_part(path: Path, texts: _Texts) -> tuple[str, _Texts]:
 
 @dataclass
 class _Table:
-    """The numbers of one file: [rows, columns] float64 or int64."""
+    """Numbers of one file: [rows, columns] float64 or int64."""
 
     name: str
     part: str
@@ -184,7 +174,7 @@ class _Table:
         return self.values.dtype.kind == "i"
 
     def whole(self, columns: int | None = None) -> Array:
-        """The numbers, which must be whole."""
+        """The numbers; raises `InputError` unless they are whole."""
         if not self.is_whole:
             bad = ~(np.isfinite(self.values) & (self.values == np.trunc(self.values)))
             row, column = np.argwhere(bad | (np.abs(self.values) >= 2**62))[0]
@@ -194,36 +184,31 @@ class _Table:
         return self.values
 
     def finite(self) -> Array:
-        """The numbers as float32, which must be finite."""
-        with np.errstate(over="ignore"):
-            values = self.values.astype(np.float32)
-        if not np.isfinite(values).all():
-            row, column = np.argwhere(~np.isfinite(values))[0]
-            self.fail(row, f"{self.values[row, column]} is not a finite number")
-        return values
+        """The numbers; raises `InputError` unless they are finite in float32."""
+        if (bad := not_finite(self.values)).any():
+            row, column = np.argwhere(bad)[0]
+            self.fail(row, f"{self.values[row, column]} is not a finite number in float32")
+        return self.values
 
     def fail(self, row: int, what: str) -> NoReturn:
         raise InputError(f"{self.file}, line {self._lines()[row][0]}: {what}")
 
     def _lines(self) -> list[tuple[int, str]]:
-        """The lines that hold something, with their numbers; for messages only, it is slow."""
+        """Lines that are not blank, with their numbers; slow, for error messages only."""
         lines = enumerate(self.text.decode("utf-8", "replace").splitlines(), 1)
         return [(number, line) for number, line in lines if line.strip()]
 
     def _parse(self) -> Array:
         if not self.text.strip():
             raise InputError(f"{self.file}: is empty")
-        values = _decimals(self.text)
-        if values is None:
-            try:
-                values = self._load(np.int64)
-            except (ValueError, OverflowError):
-                try:
-                    values = self._load(np.float64)
-                except ValueError:
-                    self._explain()
-        if values.dtype.kind == "i":
-            return values
+        try:
+            return self._load(np.int64)
+        except (ValueError, OverflowError):
+            pass
+        try:
+            values = self._load(np.float64)
+        except ValueError:
+            self._explain()
         whole = np.isfinite(values) & (values == np.trunc(values)) & (np.abs(values) < 2**62)
         return values.astype(np.int64) if whole.all() else values
 
@@ -231,7 +216,7 @@ class _Table:
         return np.loadtxt(io.BytesIO(self.text), dtype=dtype, delimiter=",", comments=None, ndmin=2, encoding="utf-8")
 
     def _explain(self) -> NoReturn:
-        """Says which line is not numbers, or has another number of them than the first."""
+        """Raise an error that names the first line that is not numbers, or has another number of fields."""
         lines = self._lines()
         width = lines[0][1].count(",") + 1
         for row, (_, line) in enumerate(lines):
@@ -243,48 +228,11 @@ class _Table:
                     self.fail(row, f"{field.strip()[:40]!r} is not a number")
             if len(fields) != width:
                 self.fail(row, f"{len(fields)} fields, the lines before have {width}")
-        raise InputError(f"{self.file}: cannot be read as lines of numbers with commas between them")
+        raise InputError(f"{self.file}: not lines of numbers separated by commas")
 
 
-def _decimals(text: bytes) -> Array | None:
-    """The numbers that `np.loadtxt` reads, in a third of its time; None where a field is not plain digits and a point.
-
-    A number is read as if it had no point and divided by a power of ten. Both are exact below 2⁵³ and 10²², so that the
-    quotient is the float nearest to what is written.
-    """
-    if b"\r" in text:
-        text = text.replace(b"\r\n", b"\n")
-    text = text.strip(b"\n") + b"\n"
-    if len(text) > _MAX_TEXT or b"- " in text or text.translate(None, b"0123456789-., \n"):
-        return None
-    chars = np.frombuffer(text, np.uint8)
-    digit = chars >= ord("0")
-    ends = np.flatnonzero((chars == ord(",")) | (chars == ord("\n")))
-    points = np.flatnonzero(chars == ord("."))
-    last = chars[ends] == ord("\n")
-    columns = int(last.argmax()) + 1
-    if len(last) % columns or (last.reshape(-1, columns) != (np.arange(columns) == columns - 1)).any():
-        return None
-    if len(points) not in (0, len(ends)) or not digit[ends - 1].all() or not digit[points + 1].all():
-        return None
-    try:
-        values = np.fromstring(text.translate(None, b".").replace(b"\n", b",")[:-1], np.int64, sep=",")
-    except ValueError:
-        return None
-    if len(values) != len(ends) or values.min() <= -(2**53) or values.max() >= 2**53:
-        return None
-    if len(points):
-        places = ends - points - 1
-        if places.min() < 0 or places.max() > 22 or (points[1:] < ends[:-1]).any():
-            return None
-        values = values / _TENS[places]
-        signed = np.searchsorted(ends, np.flatnonzero(chars == ord("-")))
-        values[signed] = np.copysign(values[signed], -1.0)  # Of -0.0 only the sign was lost.
-    return values.reshape(-1, columns)
-
-
-def _sizes(name: str, texts: _Texts, indicator: Array, listed: int | None) -> Array:
-    """How many nodes each graph has; every graph must have one."""
+def _sizes(name: str, indicator: Array, listed: int | None) -> Array:
+    """Number of nodes of each graph; raises `InputError` for a graph without nodes."""
     file = f"{name}_graph_indicator.txt"
     if indicator.min() < 1:
         raise InputError(f"{file}: has the graph id {indicator.min()}; ids count from 1")
@@ -301,7 +249,7 @@ def _sizes(name: str, texts: _Texts, indicator: Array, listed: int | None) -> Ar
 
 
 def _check_edges(name: str, texts: _Texts, edges: Array, indicator: Array) -> None:
-    """Every edge must join two nodes of one graph."""
+    """Raise `InputError` unless every edge joins two nodes of one graph."""
     n = len(indicator)
     outside = ((edges < 0) | (edges >= n)).any(axis=1)
     if outside.any():
@@ -317,11 +265,10 @@ def _check_edges(name: str, texts: _Texts, edges: Array, indicator: Array) -> No
         _Table(name, "A", texts).fail(row, f"edge {u}, {v} joins {graphs}; an edge must stay in its graph")
 
 
-def _classes(labels: Array) -> tuple[Array, tuple[str, ...]]:
-    """Classes 0..k-1 in the order of the labels, and what the labels were; several columns make one label."""
+def _classes(labels: Array) -> tuple[Array, tuple[Value, ...]]:
+    """Codes 0..k-1 in the order of the labels, and the labels; several columns make one class, written as text."""
     if labels.shape[1] == 1:
-        kinds = distinct(labels[:, 0])[:, None]
-        classes = np.searchsorted(kinds[:, 0], labels[:, 0])
-    else:
-        kinds, classes = np.unique(labels, axis=0, return_inverse=True)
-    return classes.reshape(-1), tuple(",".join(map(str, kind)) for kind in kinds.tolist())
+        values = distinct(labels[:, 0])
+        return np.searchsorted(values, labels[:, 0]), tuple(values.tolist())
+    rows, codes = np.unique(labels, axis=0, return_inverse=True)
+    return codes.reshape(-1), tuple(",".join(map(str, row)) for row in rows.tolist())

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from torch_geometric.utils import to_networkx
 
-from helpers import random_store, stores
+from helpers import stores
 from same.errors import InputError
 from same.graphs import as_store, from_networkx, to_pyg
 
@@ -22,11 +22,13 @@ def networks(store) -> list[nx.Graph]:
 @given(store=stores)
 def test_round_trip(store):
     back = from_networkx(networks(store), name=store.name, node_y="node_y")
-    for key in ("x", "node_ptr", "edges", "edge_ptr", "graph_y", "node_y"):
+    for key in ("x", "node_ptr", "edges", "edge_ptr"):
         np.testing.assert_array_equal(getattr(back, key), getattr(store, key))
+    for name in ("y", "node_y"):
+        np.testing.assert_array_equal(back.labels[name].values, store.labels[name].values)
 
 
-def test_nodes_of_any_name_keep_their_order_and_directions_do_not_matter():
+def test_named_nodes_keep_their_order_and_directions_do_not_matter():
     graph = nx.DiGraph()
     graph.add_node("b", x=[2.0, 0.0])
     graph.add_node("a", x=[1.0, 0.0])
@@ -37,7 +39,7 @@ def test_nodes_of_any_name_keep_their_order_and_directions_do_not_matter():
     assert store.notes == ("1 self-loops were dropped",)
 
 
-def test_attributes_are_for_all_or_for_none():
+def test_attributes_belong_to_all_nodes_or_to_none():
     assert as_store([nx.path_graph(3)]).x.shape == (3, 0)
     graph = nx.path_graph(3)
     graph.nodes[0]["x"] = 1.0
@@ -53,15 +55,14 @@ def test_attributes_are_for_all_or_for_none():
         from_networkx([])
 
 
-def test_all_forms_are_one(tmp_path):
-    store = random_store(0, [5, 7, 9])
-    store.save(tmp_path / "set")
-    for form in (store, [store[i] for i in range(3)], to_pyg(store), str(tmp_path / "set"), tmp_path / "set"):
-        assert as_store(form).node_ptr.tolist() == store.node_ptr.tolist()
-        np.testing.assert_array_equal(as_store(form).x, store.x)
-
-
-@pytest.mark.parametrize("graphs", [3, [], [1, 2], np.ones((3, 4)), None, [nx.path_graph(2), 1]], ids=range(6))
-def test_what_are_no_graphs(graphs):
-    with pytest.raises(InputError, match="give PyG data, networkx graphs, a GraphStore"):
-        as_store(graphs)
+def test_labels_may_be_text():
+    graphs = [nx.path_graph(2), nx.path_graph(3)]
+    for graph, y in zip(graphs, ("ring", "chain"), strict=True):
+        graph.graph["y"] = y
+        nx.set_node_attributes(graph, "C", "y")
+    store = from_networkx(graphs)
+    assert store.graph_classes == ("chain", "ring")
+    assert store.node_classes == ("C",)
+    graphs[1].nodes[2]["y"] = 7
+    with pytest.raises(InputError, match="graphs: node_y: labels of different types"):
+        from_networkx(graphs)

@@ -79,7 +79,7 @@ def test_a_pickle_in_a_run(tmp_path, evil, name):
         (tmp_path / "run" / each).write_text(json.dumps(CONFIG.model_dump(mode="json")))
     (tmp_path / "run" / "model.safetensors").write_bytes(evil)
     (tmp_path / "run" / name).write_bytes(evil)
-    for use in (open_run, SAME.load):
+    for use in (load_trained, SAME.load):
         with pytest.raises(InputError):
             use(tmp_path / "run")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from commands import same
 from helpers import random_store
 from same.config import Config
 from same.embedding import embed_graphs, embed_set
@@ -20,7 +21,6 @@ from same.probes.evaluate import evaluate_run
 from same.probes.svm import LinearSVM
 from same.runs import open_run, run
 from same.tasks import make_tasks
-from test_cli import same
 
 SMALL = Config(width=8, max_epochs=2, batch_size=100, validation_episodes=1)
 

@@ -9,6 +9,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from commands import same
 from helpers import random_store
 from same.config import Config
 from same.embedding import embed_set
@@ -21,7 +22,6 @@ from same.probes.network import take
 from same.probes.protocols import probe_examples, released_links
 from same.runs import open_run, run
 from same.tasks import Examples, make_tasks
-from test_cli import same
 
 CONFIG = Config(width=16, max_epochs=4, validate_every=2, batch_size=70, tasks=("gc", "nc"), degree=4)
 

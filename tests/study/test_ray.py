@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import COMMAND, same
 from helpers import write_tu, zip_tu
 from same import __version__
 from same.config import Config
@@ -23,7 +24,6 @@ from same.study.engine import Job, execute
 from same.study.ray_engine import RayEngine, connect
 from same.study.ray_worker import MARK, make_mark, pack_set, unpack_set, work
 from same.study.shelf import Shelf
-from test_cli import COMMAND, same
 
 SMALL = Config(width=8, max_epochs=6, validate_every=1, batch_size=100, validation_episodes=1)
 ABOUT = {"version": __version__, "cwd": "/", "mark": "", "cpus": 1, "gpus": 0}

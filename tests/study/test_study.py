@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from commands import COMMAND, same
 from same.cli import app
 from same.config import Config
 from same.errors import InputError
@@ -24,7 +25,6 @@ from same.study.results import Study
 from same.study.run import expected_seconds, run_study, todo
 from same.study.tables import caption
 from same.training import read_history
-from test_cli import COMMAND, same
 
 TINY = ("--set", "width=8", "--set", "max_epochs=2", "--set", "batch_size=100", "--set", "validation_episodes=1")
 SMALL = ("--datasets", "planted", "--questions", "overview,Q1", "--tasks", "gc,gc+nc+lp", "--splits", "0-1")

@@ -21,11 +21,11 @@ from same.files import atomic, clean, locked, read_json, seal, unseal, write_jso
 from same.runs import open_run, run
 from same.study.plan import Plan
 from same.study.run import remember
-from same.study.search import Question
-from same.study.space import Parameter, Space
-from same.study.tune import _remember
 from same.tensors import load_tensors, save_tensors
 from same.training import read_history
+from same.tuning.search import Search
+from same.tuning.space import Parameter, Space
+from same.tuning.tune import resume
 from trust.bad_data import run_command
 from trust.faults import (
     CONFIG,
@@ -140,7 +140,7 @@ def test_killed_in_its_first_write(tmp_path):
     begin = {
         "train": lambda folder: run(CONFIG, folder),
         "study": lambda folder: remember(Plan(questions=("Q1",), datasets=("planted",)), folder),
-        "tune": lambda folder: _remember(Question("planted", "esame", ("gc",), space, sampler="random"), folder),
+        "tune": lambda folder: resume(Search("planted", "esame", ("gc",), space, sampler="random"), folder),
     }
     for verb, it in begin.items():
         (tmp_path / verb).mkdir()

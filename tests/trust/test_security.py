@@ -21,12 +21,14 @@ from same.runs import open_run
 from same.study.plan import Plan
 from same.study.report import to_latex, to_markdown, write_report
 from same.study.results import RunResult, Study
-from same.study.search import Question, Trial, Tuning, read_question
 from same.study.tables import make_tables
-from same.study.tuning_report import write_tuning_report
 from same.tensors import load_tensors
+from same.tuning.report import write_tuning_report
+from same.tuning.search import Search, Tuning, read_search
+from same.tuning.space import Parameter, Space
 from trust.audit import judge
 from trust.faults import CONFIG
+from tuning.searches import make_trial
 
 SOURCE = Path(same.__file__).parent
 
@@ -94,7 +96,7 @@ def test_a_pickle_everywhere_else(tmp_path, evil):
     with pytest.raises(DamagedError):
         Study.open(tmp_path)
     with pytest.raises(DamagedError):
-        read_question(tmp_path)
+        read_search(tmp_path)
     (tmp_path / "SET.zip").write_bytes(evil)
     with pytest.raises(InputError, match="not a whole zip file"):
         load(tmp_path / "SET.zip")
@@ -232,17 +234,14 @@ def test_the_page_of_a_study_escapes_names_labels_settings_and_errors(tmp_path):
 
 
 def test_the_page_of_a_search_escapes_names_values_and_errors(tmp_path):
-    from same.study.space import Parameter, Space
-
     space = Space((Parameter("encoder", choices=("gcn", "gin")), Parameter("layers", low=1, high=3)))
-    question = Question(EVIL, "esame", ("gc",), space, sampler="random")
+    search = Search(EVIL, "esame", ("gc",), space, sampler="random")
     values = [{"encoder": e, "layers": n} for e in ("gcn", "gin") for n in (1, 2, 3)] * 3
     states = ["done"] * 16 + ["failed", "stopped"]
     trials = [
-        Trial(i, v, state, 0.1 * (i % 7), 3, error=EVIL)
-        for i, (v, state) in enumerate(zip(values, states, strict=True))
+        make_trial(i, v, 0.1 * (i % 7), state, EVIL) for i, (v, state) in enumerate(zip(values, states, strict=True))
     ]
-    page = write_tuning_report(Tuning(tmp_path, question, tuple(trials))).read_text(encoding="utf-8")
+    page = write_tuning_report(Tuning(tmp_path, search, tuple(trials))).read_text(encoding="utf-8")
     assert page.count("<script") == PAGE_SCRIPTS
     assert page.count("&lt;script&gt;") >= 2
 

@@ -1,13 +1,13 @@
 """What the paper's questions need: a list of runs, each a configuration, each once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from same.config import FIRST_TASKS, Config, first_config, make_config
 from same.errors import InputError
 from same.names import CHOOSE_C
-from same.study.tuned import config_name
 
 TASKS = FIRST_TASKS
 SINGLES = tuple((task,) for task in TASKS)
@@ -24,6 +24,15 @@ BUDGETS: dict[str, dict[str, Any]] = {
 }
 # What all others are measured against must not lose for want of time, and takes little.
 BASELINE_BUDGETS: dict[str, dict[str, Any]] = {"short": {"max_epochs": 200}}
+
+
+def config_name(dataset: str, method: str, tasks: Collection[str]) -> str:
+    """Name of a tuned configuration, and of its file (with `.toml`).
+
+    >>> config_name("ENZYMES", "esame", ("gc", "nc"))
+    'ENZYMES-esame-gc+nc'
+    """
+    return f"{Path(dataset).name.removesuffix('.zip')}-{method}-{'+'.join(tasks)}"
 
 
 @dataclass(frozen=True)

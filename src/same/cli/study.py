@@ -1,0 +1,137 @@
+"""Verbs about studies: demo, study, report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from same.cli import options as opt
+from same.cli.signals import interruptible
+
+
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Output folder.")] = Path("same-demo"),
+    workers: opt.Workers = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Train and evaluate on the built-in dataset in about a minute; print a table and write a report.
+
+    Example: same demo --out demo
+    """
+    from same.cli.render import print_demo, print_study
+    from same.graphs import planted
+    from same.plots import draw_graphs
+    from same.study.demo import DEMO
+    from same.study.report import write_report
+    from same.study.run import run_study
+
+    picture = out / "planted.png"
+    draw_graphs(planted(), picture)
+    with interruptible():
+        result = run_study(DEMO, out / "study", workers=opt.count_workers("local", workers), quiet=opt.is_quiet())
+    page = write_report(result)
+    if not as_json and not result.failed:
+        print_demo(result, picture, page)
+    else:
+        print_study(result, page, as_json=as_json)
+
+
+def study(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the study; an existing study is continued.")],
+    questions: Annotated[
+        str | None,
+        typer.Option(help="Any of floors, overview, fig1, Q1, Q2, Q3, Q4, appendix, weighting; all by default."),
+    ] = None,
+    datasets: Annotated[str | None, typer.Option(help="ENZYMES,PROTEINS,DHFR,COX2 by default.")] = None,
+    methods: Annotated[str | None, typer.Option(help="All that the questions need by default.")] = None,
+    tasks: Annotated[str | None, typer.Option(help="Sets of tasks, for example gc,gc+nc; all by default.")] = None,
+    splits: Annotated[str, typer.Option(help="For example 0-3,7.")] = "0-9",
+    budget: Annotated[
+        str, typer.Option(help="paper; short (40 epochs, baselines up to 200); or small (minutes, to try it out).")
+    ] = "paper",
+    settings: opt.Settings = None,
+    pair: Annotated[str, typer.Option(help="Pair features: concat (as in the paper) or symmetric.")] = "concat",
+    choose: opt.Choose = None,
+    tuned: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Configurations from `same tune`; --set overrides them.")
+    ] = None,
+    engine: opt.EngineName = "local",
+    workers: opt.Workers = None,
+    address: opt.Address = None,
+    cpus_per_run: opt.Cpus = 1,
+    gpus_per_run: opt.Gpus = 0,
+    retries: opt.Retries = 3,
+    checkpoints: opt.Checkpoints = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the runs and the expected time.")] = False,
+    data: opt.Data = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Run the experiments of the paper, or continue an interrupted study, and write the report.
+
+    Example: same study --out study --datasets ENZYMES --splits 0-1 --budget small
+    """
+    from same.study.plan import DATASETS, QUESTIONS, Plan, parse_splits, parse_task_sets
+    from same.tuning.tuned import read_tuned
+
+    configurations = read_tuned(tuned) if tuned else {}
+    plan = Plan(
+        questions=opt.parse_names(questions) or tuple(QUESTIONS),
+        datasets=opt.parse_names(datasets) or DATASETS,
+        methods=opt.parse_names(methods) or None,
+        tasks=parse_task_sets(tasks) if tasks else None,
+        splits=parse_splits(splits),
+        budget=budget,
+        settings=tuple(sorted({"pair": pair, **opt.parse_settings(settings)}.items())),
+        tuned=tuple((name, tuple(sorted(values.items()))) for name, values in configurations.items()),
+        choose_c=choose,
+    )
+    plan.runs()  # Report invalid settings before anything is written.
+    if tuned:
+        missing = [f"no tuned configuration of {name}: using the default" for name in plan.untuned()]
+        for line in [*missing, *plan.overruled()]:
+            typer.echo(line, err=True)
+    if dry_run:
+        from same.cli.render import print_plan
+
+        print_plan(plan, out, opt.count_workers("local", workers), as_json=as_json)
+        return
+    chosen = opt.make_engine(engine, address, cpus_per_run, gpus_per_run, retries, checkpoints)
+    from same.cli.render import print_study
+    from same.graphs import load
+    from same.study.report import write_report
+    from same.study.run import check_kinds, run_study
+
+    for dataset in plan.datasets:
+        check_kinds(plan, dataset, load(dataset, data))
+    with interruptible():
+        result = run_study(
+            plan, out, engine=chosen, workers=opt.count_workers(engine, workers), data=data, quiet=opt.is_quiet()
+        )
+    print_study(result, write_report(result, data=data), as_json=as_json)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study or search, finished or not.")],
+    data: opt.Data = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Write the report of a study (page, Markdown, CSV, LaTeX, figures) or of a search.
+
+    Example: same report study
+    """
+    from same.study.report import summary, write_report
+    from same.study.results import Study
+    from same.tuning.report import summary as tuning_summary
+    from same.tuning.report import write_tuning_report
+    from same.tuning.search import FILE, Tuning
+
+    if (folder / FILE).is_file():
+        search = Tuning.open(folder)
+        page, values = write_tuning_report(search), tuning_summary(search)
+    else:
+        results = Study.open(folder)
+        page, values = write_report(results, data=data), summary(results)
+    if as_json:
+        opt.print_json({"report": str(page), **values})
+    else:
+        typer.echo(f"report: {page}")

@@ -235,7 +235,7 @@ def test_sigterm_saves_and_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "the same command goes on from here" in err
+    assert "run the same command to continue" in err
     assert "Traceback" not in err
 
 

@@ -23,9 +23,8 @@ from same.study.plan import Plan
 from same.study.run import remember
 from same.tensors import load_tensors, save_tensors
 from same.training import read_history
-from same.tuning.search import Search
+from same.tuning.search import Search, resume
 from same.tuning.space import Parameter, Space
-from same.tuning.tune import resume
 from trust.bad_data import run_command
 from trust.faults import (
     CONFIG,
@@ -337,7 +336,7 @@ def test_killed_at_random_moments(tmp_path, verb):
 def test_signals_stop_it_within_seconds(tmp_path, verb, number):
     seconds, code, said = signalled(verb, number, tmp_path / "out")
     assert code == 130
-    assert "the same command goes on from here" in said.splitlines()[-1]
+    assert "run the same command to continue" in said.splitlines()[-1]
     assert "Traceback" not in said
     assert seconds < 20  # On a machine that does other things, too.
 

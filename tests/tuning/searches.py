@@ -15,7 +15,7 @@ TINY = {
     "patience": 9,
 }
 SPACE = Space((Parameter("outer_lr", low=1e-3, high=0.1, log=True), Parameter("layers", low=1, high=3)))
-SEARCH = Search("planted", "classical", ("nc",), SPACE, settings=tuple(sorted(TINY.items())), sampler="random")
+SEARCH = Search("planted", "classical", ("nc",), SPACE, settings=TINY, sampler="random")
 
 
 def inline(jobs, workers):

@@ -11,7 +11,7 @@ from tuning.searches import SEARCH, outcomes, run_folder, run_search
 
 
 def test_search_is_written_and_read(tmp_path):
-    search = replace(SEARCH, splits=(0, 2), settings=(("weights", {"nc": 0.5}), ("width", 8)))
+    search = replace(SEARCH, splits=(0, 2), settings={"weights": {"nc": 0.5}, "width": 8})
     write_search(tmp_path, search, [{"layers": 2}])
     assert read_search(tmp_path) == (search, [{"layers": 2}])
     with pytest.raises(InputError, match="contains no search"):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from same.cli import options as opt
 from same.errors import InputError
@@ -13,10 +14,8 @@ from same.errors import InputError
 
 def bench(
     data: opt.Data = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Output file (JSON).")] = Path("bench.json"),
-    only: Annotated[
-        str | None, typer.Option(help="Any of steps, probe, loading, processes, growth, workers; all by default.")
-    ] = None,
+    out: Annotated[Path, Option(metavar="FILE", help="Output file (JSON).")] = Path("bench.json"),
+    only: Annotated[str | None, Option(help="Of steps, probe, loading, processes, growth, workers.")] = None,
 ) -> None:
     """Benchmark training, probing and loading against plain PyG and scikit-learn; takes ten minutes.
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from same.cli import options as opt
 from same.errors import InputError
@@ -18,6 +19,7 @@ def list_datasets(data: opt.Data = None, as_json: opt.Json = False) -> None:
 
     Example: same data list --data ~/sets
     """
+    from same.cli.render import datasets_text
     from same.graphs.sources import ALIASES, KNOWN, NAMES, find
 
     aliases = {full: alias for alias, full in ALIASES.items()}
@@ -26,19 +28,13 @@ def list_datasets(data: opt.Data = None, as_json: opt.Json = False) -> None:
         place = find(name, data)
         row = {"name": name, "alias": aliases.get(name), "paper": name in KNOWN}
         rows.append({**row, "place": None if place is None else str(place)})
-    if as_json:
-        opt.print_json(rows)
-        return
-    from same.cli.render import print_datasets
-
-    print_datasets(rows)
+    opt.echo(datasets_text(rows), rows, as_json)
 
 
 @app.command()
 def check(
     sources: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME|PATH]...", help="Datasets; by default, those of the paper that are available."),
+        list[str] | None, Argument(metavar="[NAME|PATH]...", help="By default, those of the paper.")
     ] = None,
     data: opt.Data = None,
     as_json: opt.Json = False,
@@ -48,7 +44,7 @@ def check(
     Example: same data check ENZYMES ./my-graphs.zip
     """
     from same.check import check
-    from same.cli.render import print_summaries
+    from same.cli.render import summaries_table
     from same.graphs import load
     from same.graphs.sources import KNOWN, find
 
@@ -59,17 +55,14 @@ def check(
         )
     logging.getLogger("same").setLevel(logging.WARNING)  # The summary includes the notes.
     summaries = [check(load(source, data)) for source in sources]
-    if as_json:
-        opt.print_json(summaries)
-    else:
-        print_summaries(summaries)
+    opt.echo(summaries_table(summaries), summaries, as_json)
     if wrong := [summary["name"] for summary in summaries if summary["as_known"] is False]:
         raise InputError(f"{', '.join(wrong)}: the contents differ from the published dataset of that name")
 
 
 @app.command()
 def fetch(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names in the TU collection.")],
+    names: Annotated[list[str], Argument(metavar="NAME...", help="Names in the TU collection.")],
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -79,20 +72,16 @@ def fetch(
     """
     from same.graphs.sources import fetch
 
-    rows = []
-    for name in names:
-        rows.append({"name": name, "place": "built in" if name == "planted" else str(fetch(name, data))})
-        if not as_json:
-            typer.echo(f"{name}: {rows[-1]['place']}")
-    if as_json:
-        opt.print_json(rows)
+    places = {name: "built in" if name == "planted" else str(fetch(name, data)) for name in names}
+    rows = [{"name": name, "place": place} for name, place in places.items()]
+    opt.echo("\n".join(f"{name}: {place}" for name, place in places.items()), rows, as_json)
 
 
 @app.command()
 def make(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Output folder; other verbs accept it as a dataset.")],
-    graphs: Annotated[int, typer.Option(min=10, help="Number of graphs.")] = 1_000_000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    out: Annotated[Path, Option(metavar="DIR", help="Output folder; other verbs accept it as a dataset.")],
+    graphs: Annotated[int, Option(min=10, help="Number of graphs.")] = 1_000_000,
+    seed: Annotated[int, Option(min=0, help="Random seed.")] = 0,
     as_json: opt.Json = False,
 ) -> None:
     """Generate a dataset like `planted` of any size on disk; a million graphs take 3 GB and a minute.
@@ -104,8 +93,5 @@ def make(
 
     GraphStore.write(out, planted_parts(graphs, seed))
     store = GraphStore.open(out)
-    if as_json:
-        sizes = {"graphs": store.num_graphs, "nodes": store.num_nodes, "edges": store.num_edges}
-        opt.print_json({"place": str(out), **sizes})
-    else:
-        typer.echo(f"{out}: {store}")
+    sizes = {"graphs": store.num_graphs, "nodes": store.num_nodes, "edges": store.num_edges}
+    opt.echo(f"{out}: {store}", {"place": str(out), **sizes}, as_json)

@@ -3,11 +3,13 @@
 import json
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from same.errors import InputError
 from same.names import METHODS
@@ -19,64 +21,50 @@ def _complete_method(incomplete: str) -> list[str]:
 
 _METHODS = f"One of {', '.join(METHODS)}, or FILE.py:CLASS or package.module:CLASS."
 
-Dataset = Annotated[
-    str | None, typer.Argument(metavar="DATASET", help="Name, folder or zip file of a dataset, or `planted`.")
-]
-Run = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a finished run.")]
-Method = Annotated[
-    str | None, typer.Option("--method", "-m", help=_METHODS, show_default=False, autocompletion=_complete_method)
-]
+Dataset = Annotated[str | None, Argument(metavar="DATASET", help="Name, folder or zip file, or `planted`.")]
+Run = Annotated[Path, Argument(metavar="DIR", help="Folder of a finished run.")]
+Method = Annotated[str | None, Option("--method", "-m", help=_METHODS, autocompletion=_complete_method)]
 Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Set any key of the configuration; may be repeated."),
+    list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a key of the configuration; repeatable.")
 ]
-Choose = Annotated[
-    str | None,
-    typer.Option(metavar="loss", help="Choose C of the linear probes by the loss on validation graphs; else C = 1."),
-]
-Data = Annotated[
-    Path | None, typer.Option("--data", metavar="DIR", help="Folder of local datasets; SAME_DATA by default.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Choose = Annotated[str | None, Option(metavar="loss", help="Choose C of linear probes by validation loss; else C = 1.")]
+Data = Annotated[Path | None, Option("--data", metavar="DIR", help="Folder of datasets; SAME_DATA by default.")]
+Json = Annotated[bool, Option("--json", help="Print JSON.")]
 
-EngineName = Annotated[str, typer.Option(help="local (processes on this machine) or ray (a cluster).")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Number of parallel runs; one per core by default.")]
-Address = Annotated[
-    str | None, typer.Option(metavar="HOST:PORT", help="Address of a Ray cluster; by default, start Ray locally.")
-]
-Cpus = Annotated[float, typer.Option(min=0.1, help="Cores (and threads) per run, with --engine ray.")]
-Gpus = Annotated[float, typer.Option(min=0, help="GPUs per run, with --engine ray.")]
-Retries = Annotated[int, typer.Option(min=0, help="Number of retries after a lost Ray worker.")]
-Checkpoints = Annotated[
-    str | None,
-    typer.Option(metavar="PATH|URL", help="Checkpoints of Ray runs: any fsspec address; --out by default."),
-]
+EngineName = Annotated[str, Option(help="local (processes on this machine) or ray (a cluster).")]
+Workers = Annotated[int | None, Option(min=1, help="Number of parallel runs; one per core by default.")]
+Address = Annotated[str | None, Option(metavar="HOST:PORT", help="Ray cluster; without one, Ray starts here.")]
+Cpus = Annotated[float, Option(min=0.1, help="Cores (and threads) per run, with --engine ray.")]
+Gpus = Annotated[float, Option(min=0, help="GPUs per run, with --engine ray.")]
+Retries = Annotated[int, Option(min=0, help="Number of retries after a lost Ray worker.")]
+Checkpoints = Annotated[str | None, Option(metavar="PATH|URL", help="Checkpoints of Ray; --out by default.")]
 
 Engine = Callable[[Any, int], Iterator[Any]]
 
 
 def make_engine(
-    name: str, address: str | None, cpus: float, gpus: float, retries: int, checkpoints: str | None
-) -> Engine:
-    """The engine that the options name; checks them before anything is written."""
+    name: str,
+    workers: int | None,
+    address: str | None,
+    cpus: float,
+    gpus: float,
+    retries: int,
+    checkpoints: str | None,
+) -> tuple[Engine, int]:
+    """The engine that the options describe, and its number of parallel runs; invalid options raise here."""
     if name == "local":
         for option, value in (("--address", address), ("--checkpoints", checkpoints), ("--gpus-per-run", gpus)):
             if value:
                 raise InputError(f"{option}: needs --engine ray")
         from same.study.engine import local
 
-        return local
+        return local, workers or os.cpu_count() or 1
     if name != "ray":
         raise InputError(f"--engine: {name!r} is not one of local, ray")
     from same.study.ray_engine import RayEngine, connect
 
     connect(address)
-    return RayEngine(address, cpus, gpus, retries, checkpoints)
-
-
-def count_workers(engine: str, workers: int | None) -> int:
-    """Number of parallel runs; 0 lets Ray use the whole cluster."""
-    return workers or (0 if engine == "ray" else os.cpu_count() or 1)
+    return RayEngine(address, cpus, gpus, retries, checkpoints), workers or 0  # 0: the whole cluster.
 
 
 def resolve_method(text: str) -> str:
@@ -109,6 +97,11 @@ def is_quiet() -> bool:
     return logging.getLogger("same").level > logging.INFO
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON."""
-    typer.echo(json.dumps(value, indent=1))
+def echo(view: Any, values: Any, as_json: bool) -> None:
+    """Print a result: its view, a text or a table of rich, or its values as JSON."""
+    if as_json or isinstance(view, str):
+        typer.echo(json.dumps(values, indent=1) if as_json else view)
+    else:
+        from rich.console import Console
+
+        Console(soft_wrap=not sys.stdout.isatty()).print(view, highlight=False, markup=False)

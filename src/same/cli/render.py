@@ -1,37 +1,22 @@
-"""Tables and lines that the command prints."""
+"""Views of results: functions that return a text, or a table of rich."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
-from same.cli.options import print_json
 from same.probes import Row
 from same.study import Plan, Study
-from same.study.demo import demo_table
-from same.study.report import summary
 from same.study.results import PLAN
-from same.study.run import describe, expected_seconds, todo
-from same.tuning.report import heading, savings
+from same.study.run import describe, expected_seconds, settled, todo
+from same.tuning.report import heading
 from same.tuning.search import Tuning
 
 
-def _console() -> Console:
-    """Standard output; lines are wrapped only on a terminal."""
-    return Console(soft_wrap=not sys.stdout.isatty())
-
-
-def _print(table: Table) -> None:
-    _console().print(table, highlight=False, markup=False)
-
-
-def print_summaries(summaries: list[dict[str, Any]]) -> None:
+def summaries_table(summaries: list[dict[str, Any]]) -> Table:
     """Summaries of datasets, one column per dataset."""
 
     def spread(value: dict[str, float]) -> str:
@@ -62,17 +47,19 @@ def print_summaries(summaries: list[dict[str, Any]]) -> None:
     table = Table("", *(escape(each["name"]) for each in summaries))
     for label, show in rows.items():
         table.add_row(label, *(Text(show(each)) for each in summaries))
-    _print(table)
+    return table
 
 
-def print_datasets(rows: list[dict[str, Any]]) -> None:
+def datasets_text(rows: list[dict[str, Any]]) -> str:
     """Datasets that are built in, part of the paper or available locally, then the names of others."""
+    lines, others = [], []
     for row in rows:
+        alias = f" (in the paper: {row['alias']})" if row["alias"] else ""
         if row["paper"] or row["place"]:
-            alias = f" (in the paper: {row['alias']})" if row["alias"] else ""
-            typer.echo(f"{row['name'] + alias:<40} {row['place'] or 'not downloaded'}")
-    others = [row["name"] for row in rows if not row["paper"] and not row["place"]]
-    _console().print("Also in the TU collection, among others:", ", ".join(others), style="dim", highlight=False)
+            lines.append(f"{row['name'] + alias:<40} {row['place'] or 'not downloaded'}")
+        else:
+            others.append(row["name"])
+    return "\n".join([*lines, f"Also in the TU collection, among others: {', '.join(others)}"])
 
 
 _SHORT = {"accuracy": "acc", "macro_f1": "F1", "roc_auc": "AUC", "average_precision": "AP", "r2": "R²", "mae": "MAE"}
@@ -83,7 +70,7 @@ def _number(metric: str, value: float) -> str:
     return f"{value:.3f}" if metric in ("r2", "mae") else f"{100 * value:.1f}"
 
 
-def print_scores(rows: Iterable[Row], title: str) -> None:
+def scores_table(rows: Iterable[Row], title: str) -> Table:
     """Scores of a run: one line per model and probe, one column per task and metric."""
     rows = list(rows)
     columns = {(row.task, metric): None for row in rows for metric in row.scores}
@@ -95,23 +82,24 @@ def print_scores(rows: Iterable[Row], title: str) -> None:
         lines.setdefault((row.model, row.probe), {}).update(scores)
     for labels, cells in lines.items():
         table.add_row(*labels, *(_number(c[1], cells[c]) if c in cells else "" for c in columns))
-    _print(table)
+    return table
 
 
-def print_training(folder: Path, result: dict[str, Any], was_finished: bool) -> None:
+def training_text(folder: Path, result: dict[str, Any], was_finished: bool) -> str:
     """Outcome of one training run, with validation losses and scores before and after."""
     best, note = result["best"], " (already finished)" if was_finished else ""
-    typer.echo(
+    lines = [
         f"{folder}: done{note}, best validation at epoch {best['epoch']} (step {best['step']} of {result['steps']}), "
         f"{result['seconds']:.0f} s, {result['cpu_seconds']:.0f} s of CPU time"
-    )
+    ]
     for task, row in best["tasks"].items():
         changes = (f"{name} {result['untrained'][task][name]:.4f} → {row[name]:.4f}" for name in ("loss", "score"))
-        typer.echo(f"{task}: validation {', '.join(changes)}")
+        lines.append(f"{task}: validation {', '.join(changes)}")
+    return "\n".join(lines)
 
 
-def print_tuning(tuning: Tuning, most: int = 4) -> None:
-    """The default trial and the best trials, one column each, and what early stopping saved."""
+def tuning_table(tuning: Tuning, most: int = 4) -> Table:
+    """The default trial and the best trials, one column each."""
     default = tuning.default
     trials = [*([default] if default else []), *[trial for trial in tuning.done if trial != default][:most]]
     names = (f"{trial.number}{' (default)' if trial == default else ''}" for trial in trials)
@@ -120,49 +108,24 @@ def print_tuning(tuning: Tuning, most: int = 4) -> None:
     table.add_row("score", *scores, end_section=True)
     for name in tuning.search.space.names:
         table.add_row(name, *(str(trial.values[name]) for trial in trials))
-    _print(table)
-    typer.echo(savings(tuning))
+    return table
 
 
-def print_plan(plan: Plan, folder: Path, workers: int, *, as_json: bool) -> None:
-    """The planned runs, which of them are done, and the expected time of the others."""
-    from same.study.run import settled
-
+def plan_rows(plan: Plan, folder: Path) -> list[dict[str, Any]]:
+    """The planned runs as plain values."""
     plan = settled(plan, folder)
-    pending = todo(plan, folder)
-    keys = {config.key for config in pending}
-    rows = [{"run": c.key, "done": c.key not in keys, "what": describe(c)} for c in plan.runs()]
-    if as_json:
-        print_json(rows)
-        return
-    for row in rows:
-        typer.echo(f"{row['run']}  {'done ' if row['done'] else 'to do'}  {row['what']}")
+    pending = {config.key for config in todo(plan, folder)}
+    return [{"run": c.key, "done": c.key not in pending, "what": describe(c)} for c in plan.runs()]
+
+
+def plan_text(plan: Plan, folder: Path, workers: int) -> str:
+    """The planned runs, which of them are done, and the expected time of the others."""
+    rows, pending = plan_rows(plan, folder), todo(settled(plan, folder), folder)
+    lines = [f"{row['run']}  {'done ' if row['done'] else 'to do'}  {row['what']}" for row in rows]
     seconds = expected_seconds(pending, Study.open(folder) if (folder / PLAN).is_file() else None)
     expected = "unknown, no run is done yet"
     if seconds is not None:
         seconds /= workers
         expected = f"about {seconds:.0f} s" if seconds < 120 else f"about {seconds / 60:.0f} min"
     counts = f"{len(rows)} runs, {len(rows) - len(pending)} done, {len(pending)} to do"
-    typer.echo(f"{counts}; expected time with {workers} workers: {expected}")
-
-
-def print_study(study: Study, page: Path, *, as_json: bool) -> None:
-    """Outcome of a study; exits with code 1 if a run failed."""
-    planned = len(study.plan.runs())
-    if as_json:
-        print_json({"report": str(page), **summary(study)})
-    else:
-        typer.echo(f"report: {page}")
-        if study.failed:
-            reason = next(iter(study.failed.values())).splitlines()[0]
-            typer.echo(f"{len(study.failed)} of {planned} runs failed, the first with: {reason}", err=True)
-        else:
-            typer.echo(f"{len(study.runs)} of {planned} runs are done, none failed")
-    if study.failed:
-        raise typer.Exit(1)
-
-
-def print_demo(study: Study, picture: Path, page: Path) -> None:
-    """The table of the demo, and the files it wrote."""
-    _print(demo_table(study))
-    typer.echo(f"picture: {picture}\nreport: {page}")
+    return "\n".join([*lines, f"{counts}; expected time with {workers} workers: {expected}"])

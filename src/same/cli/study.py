@@ -1,16 +1,18 @@
 """Verbs about studies: demo, study, report."""
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from same.cli import options as opt
 from same.cli.signals import interruptible
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Output folder.")] = Path("same-demo"),
+    out: Annotated[Path, Option(metavar="DIR", help="Output folder.")] = Path("same-demo"),
     workers: opt.Workers = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -18,43 +20,37 @@ def demo(
 
     Example: same demo --out demo
     """
-    from same.cli.render import print_demo, print_study
     from same.graphs import planted
     from same.plots import draw_graphs
-    from same.study.demo import DEMO
+    from same.study.demo import DEMO, demo_table
     from same.study.report import write_report
     from same.study.run import run_study
 
     picture = out / "planted.png"
     draw_graphs(planted(), picture)
     with interruptible():
-        result = run_study(DEMO, out / "study", workers=opt.count_workers("local", workers), quiet=opt.is_quiet())
+        result = run_study(DEMO, out / "study", workers=workers or os.cpu_count() or 1, quiet=opt.is_quiet())
     page = write_report(result)
     if not as_json and not result.failed:
-        print_demo(result, picture, page)
-    else:
-        print_study(result, page, as_json=as_json)
+        opt.echo(demo_table(result), None, False)
+        typer.echo(f"picture: {picture}")
+    _print_outcome(result, page, as_json)
 
 
 def study(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the study; an existing study is continued.")],
+    out: Annotated[Path, Option(metavar="DIR", help="Folder of the study; an existing study is continued.")],
     questions: Annotated[
-        str | None,
-        typer.Option(help="Any of floors, overview, fig1, Q1, Q2, Q3, Q4, appendix, weighting; all by default."),
+        str | None, Option(help="Of floors, overview, fig1, Q1-Q4, appendix, weighting; all by default.")
     ] = None,
-    datasets: Annotated[str | None, typer.Option(help="ENZYMES,PROTEINS,DHFR,COX2 by default.")] = None,
-    methods: Annotated[str | None, typer.Option(help="All that the questions need by default.")] = None,
-    tasks: Annotated[str | None, typer.Option(help="Sets of tasks, for example gc,gc+nc; all by default.")] = None,
-    splits: Annotated[str, typer.Option(help="For example 0-3,7.")] = "0-9",
-    budget: Annotated[
-        str, typer.Option(help="paper; short (40 epochs, baselines up to 200); or small (minutes, to try it out).")
-    ] = "paper",
+    datasets: Annotated[str | None, Option(help="ENZYMES,PROTEINS,DHFR,COX2 by default.")] = None,
+    methods: Annotated[str | None, Option(help="All that the questions need by default.")] = None,
+    tasks: Annotated[str | None, Option(help="Sets of tasks, for example gc,gc+nc; all by default.")] = None,
+    splits: Annotated[str, Option(help="For example 0-3,7.")] = "0-9",
+    budget: Annotated[str, Option(help="paper, short (40 epochs) or small (minutes, to try it out).")] = "paper",
     settings: opt.Settings = None,
-    pair: Annotated[str, typer.Option(help="Pair features: concat (as in the paper) or symmetric.")] = "concat",
+    pair: Annotated[str, Option(help="Pair features: concat (as in the paper) or symmetric.")] = "concat",
     choose: opt.Choose = None,
-    tuned: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Configurations from `same tune`; --set overrides them.")
-    ] = None,
+    tuned: Annotated[Path | None, Option(metavar="DIR", help="Configurations from `same tune`; --set wins.")] = None,
     engine: opt.EngineName = "local",
     workers: opt.Workers = None,
     address: opt.Address = None,
@@ -62,7 +58,7 @@ def study(
     gpus_per_run: opt.Gpus = 0,
     retries: opt.Retries = 3,
     checkpoints: opt.Checkpoints = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the runs and the expected time.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only print the runs and the expected time.")] = False,
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -91,12 +87,11 @@ def study(
         for line in [*missing, *plan.overruled()]:
             typer.echo(line, err=True)
     if dry_run:
-        from same.cli.render import print_plan
+        from same.cli.render import plan_rows, plan_text
 
-        print_plan(plan, out, opt.count_workers("local", workers), as_json=as_json)
+        opt.echo(plan_text(plan, out, workers or os.cpu_count() or 1), plan_rows(plan, out), as_json)
         return
-    chosen = opt.make_engine(engine, address, cpus_per_run, gpus_per_run, retries, checkpoints)
-    from same.cli.render import print_study
+    chosen, count = opt.make_engine(engine, workers, address, cpus_per_run, gpus_per_run, retries, checkpoints)
     from same.graphs import load
     from same.study.report import write_report
     from same.study.run import check_kinds, run_study
@@ -104,14 +99,25 @@ def study(
     for dataset in plan.datasets:
         check_kinds(plan, dataset, load(dataset, data))
     with interruptible():
-        result = run_study(
-            plan, out, engine=chosen, workers=opt.count_workers(engine, workers), data=data, quiet=opt.is_quiet()
-        )
-    print_study(result, write_report(result, data=data), as_json=as_json)
+        result = run_study(plan, out, engine=chosen, workers=count, data=data, quiet=opt.is_quiet())
+    _print_outcome(result, write_report(result, data=data), as_json)
+
+
+def _print_outcome(result: Any, page: Path, as_json: bool) -> None:
+    """Print the outcome of a study; exits with code 1 if a run failed."""
+    from same.study.report import summary
+
+    opt.echo(f"report: {page}", {"report": str(page), **summary(result)} if as_json else None, as_json)
+    planned, failed = len(result.plan.runs()), list(result.failed.values())
+    if failed:
+        typer.echo(f"{len(failed)} of {planned} runs failed, the first with: {failed[0].splitlines()[0]}", err=True)
+        raise typer.Exit(1)
+    if not as_json:
+        typer.echo(f"{len(result.runs)} of {planned} runs are done, none failed")
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a study or search, finished or not.")],
+    folder: Annotated[Path, Argument(metavar="DIR", help="Folder of a study or search, finished or not.")],
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -131,7 +137,4 @@ def report(
     else:
         results = Study.open(folder)
         page, values = write_report(results, data=data), summary(results)
-    if as_json:
-        opt.print_json({"report": str(page), **values})
-    else:
-        typer.echo(f"report: {page}")
+    opt.echo(f"report: {page}", {"report": str(page), **values}, as_json)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from same.cli import options as opt
 from same.cli.signals import stop_requests
@@ -16,23 +17,16 @@ from same.machine import settle
 def train(
     dataset: opt.Dataset = None,
     method: opt.Method = None,
-    tasks: Annotated[str | None, typer.Option("--tasks", "-t", help="Comma-separated, for example gc,nc,lp.")] = None,
-    split: Annotated[int | None, typer.Option(help="Which of the ten splits, 0 to 9.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder of the run; runs/HASH by default.")] = None,
-    config_file: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="TOML or JSON file, or the preset `sage-walk`; options win."),
-    ] = None,
+    tasks: Annotated[str | None, Option("--tasks", "-t", help="For example gc,nc,lp.")] = None,
+    split: Annotated[int | None, Option(help="Which of the ten splits, 0 to 9.")] = None,
+    seed: Annotated[int | None, Option(help="Random seed.")] = None,
+    out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the run; runs/HASH by default.")] = None,
+    config_file: Annotated[Path | None, Option("--config", metavar="FILE", help="TOML, JSON or `sage-walk`.")] = None,
     settings: opt.Settings = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    threads: Annotated[int, typer.Option(min=1, help="Number of threads; for small graphs, one is fastest.")] = 1,
-    rank_timeout: Annotated[
-        float, typer.Option(min=1, help="With torchrun: seconds that a rank waits for the others.")
-    ] = 300,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Log losses and scores for TensorBoard in the folder of the run.")
-    ] = False,
+    device: Annotated[str, Option(help="auto, cpu, cuda or mps.")] = "auto",
+    threads: Annotated[int, Option(min=1, help="Number of threads; for small graphs, one is fastest.")] = 1,
+    rank_timeout: Annotated[float, Option(min=1, help="Seconds to wait for other ranks of torchrun.")] = 300,
+    tensorboard: Annotated[bool, Option("--tensorboard", help="Log for TensorBoard in the run's folder.")] = False,
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -51,6 +45,7 @@ def train(
     config = make_config(values | {name: value for name, value in given.items() if value is not None})
 
     settle(threads)
+    from same.cli.render import training_text
     from same.parallel import LostRankError, join, leave
     from same.progress import Progress, TensorBoard
     from same.runs import finished, run
@@ -80,33 +75,18 @@ def train(
     except KeyboardInterrupt:
         log.warning("interrupted before training started")
         raise typer.Exit(130) from None
-    if as_json:
-        opt.print_json(result)
-        return
-    from same.cli.render import print_training
-
-    print_training(folder, result, was_finished)
+    opt.echo(training_text(folder, result, was_finished), result, as_json)
 
 
 def evaluate(
     folder: opt.Run,
-    protocol: Annotated[
-        str, typer.Option(help="Protocol of link prediction: paper, or released (as in the authors' code).")
-    ] = "paper",
-    pair: Annotated[
-        str | None, typer.Option(help="Pair features of the probes: concat or symmetric; as trained by default.")
-    ] = None,
-    probes: Annotated[str, typer.Option(help="Any of linear, network, own.")] = "linear,network,own",
-    tasks: Annotated[
-        str | None, typer.Option("--tasks", "-t", help="All tasks that the dataset supports by default.")
-    ] = None,
+    protocol: Annotated[str, Option(help="Of link prediction: paper, or released (the authors' code).")] = "paper",
+    pair: Annotated[str | None, Option(help="Pair features: concat or symmetric; as trained by default.")] = None,
+    probes: Annotated[str, Option(help="Any of linear, network, own.")] = "linear,network,own",
+    tasks: Annotated[str | None, Option("--tasks", "-t", help="All that the dataset supports by default.")] = None,
     choose: opt.Choose = None,
-    floors: Annotated[
-        bool, typer.Option(help="Add the majority class, raw features and the untrained encoder.")
-    ] = True,
-    most_graphs: Annotated[
-        int | None, typer.Option(min=10, help="Large datasets: number of graphs per part to probe; all by default.")
-    ] = None,
+    floors: Annotated[bool, Option(help="Add the majority class, raw features and the untrained encoder.")] = True,
+    most_graphs: Annotated[int | None, Option(min=10, help="Graphs to probe per part; all by default.")] = None,
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -117,7 +97,7 @@ def evaluate(
     settle()
     from dataclasses import asdict
 
-    from same.cli.render import print_scores
+    from same.cli.render import scores_table
     from same.probes.evaluate import evaluate_run
     from same.runs import open_run
 
@@ -133,24 +113,20 @@ def evaluate(
         choose_c=choose,
     )
     config = open_run(folder).config
-    if as_json:
-        about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
-        opt.print_json({**about, "choose": choose, "rows": list(map(asdict, rows))})
-        return
-    print_scores(
-        rows,
+    about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
+    title = (
         f"{config.dataset}, split {config.split}, seed {config.seed}: protocol {protocol}, "
-        f"pair features {pair or config.pair}, C {f'chosen by {choose}' if choose else '= 1'}; test graphs, %",
+        f"pair features {pair or config.pair}, C {f'chosen by {choose}' if choose else '= 1'}; test graphs, %"
     )
+    values = {**about, "choose": choose, "rows": list(map(asdict, rows))}
+    opt.echo(scores_table(rows, title), values, as_json)
 
 
 def embed(
     folder: opt.Run,
-    dataset: Annotated[str, typer.Argument(help="Name, folder or zip file of a dataset, or `planted`.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Output file; a folder for npy.")],
-    kind: Annotated[
-        str, typer.Option("--format", help="npz, npy (a folder of files for memory mapping) or parquet (pyarrow).")
-    ] = "npz",
+    dataset: Annotated[str, Argument(help="Name, folder or zip file, or `planted`.")],
+    out: Annotated[Path, Option(metavar="FILE", help="Output file; a folder for npy.")],
+    kind: Annotated[str, Option("--format", help="npz, npy (a folder, to memory-map) or parquet.")] = "npz",
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -162,17 +138,12 @@ def embed(
     from same.embedding import embed_set
 
     nodes = embed_set(folder, dataset, out, data=data, kind=kind)
-    if as_json:
-        opt.print_json({"file": str(out), "format": kind, "nodes": nodes})
-    else:
-        typer.echo(f"{out}: embeddings of {nodes:,} nodes")
+    opt.echo(f"{out}: embeddings of {nodes:,} nodes", {"file": str(out), "format": kind, "nodes": nodes}, as_json)
 
 
 def config(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="TOML or JSON file, or a preset; the defaults without one.")
-    ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Print all keys with their descriptions, as TOML.")] = False,
+    file: Annotated[Path | None, Argument(metavar="[FILE]", help="TOML, JSON or a preset; else the defaults.")] = None,
+    show: Annotated[bool, Option("--show", help="Print all keys with their descriptions, as TOML.")] = False,
     as_json: opt.Json = False,
 ) -> None:
     """Check a configuration file and print its changes from the defaults, or print all keys.
@@ -183,11 +154,6 @@ def config(
 
     checked = make_config({} if file is None else read_settings(file), "configuration" if file is None else str(file))
     changes = checked.model_dump(mode="json", exclude_defaults=True)
-    if as_json:
-        opt.print_json(checked.model_dump(mode="json"))
-    elif show or file is None:
-        typer.echo(as_toml(checked), nl=False)
-    elif changes:
-        typer.echo(f"{file}: valid; changes from the defaults: {json.dumps(changes)}")
-    else:
-        typer.echo(f"{file}: valid; no changes from the defaults")
+    text = f"changes from the defaults: {json.dumps(changes)}" if changes else "no changes from the defaults"
+    text = as_toml(checked).rstrip() if show or file is None else f"{file}: valid; {text}"
+    opt.echo(text, checked.model_dump(mode="json"), as_json)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from same.cli import options as opt
 from same.cli.signals import interruptible
@@ -13,28 +14,22 @@ from same.machine import settle
 
 def tune(
     dataset: opt.Dataset = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the search; an existing search is continued.")
-    ] = None,
+    out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the search, new or to continue.")] = None,
     method: opt.Method = "esame",
-    tasks: Annotated[str, typer.Option("--tasks", "-t", help="Comma-separated, for example gc,nc,lp.")] = "gc,nc,lp",
-    trials: Annotated[
-        int, typer.Option(min=1, help="Number of configurations to try; the default is the first.")
-    ] = 100,
-    splits: Annotated[str, typer.Option(help="Splits whose validation scores count, for example 0 or 0-2.")] = "0",
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    tasks: Annotated[str, Option("--tasks", "-t", help="For example gc,nc,lp.")] = "gc,nc,lp",
+    trials: Annotated[int, Option(min=1, help="Number of configurations to try; the default is the first.")] = 100,
+    splits: Annotated[str, Option(help="Splits whose validation scores count, for example 0 or 0-2.")] = "0",
+    seed: Annotated[int, Option(min=0, help="Random seed.")] = 0,
     settings: opt.Settings = None,
-    show_space: Annotated[bool, typer.Option("--space", help="Only print the search space.")] = False,
+    show_space: Annotated[bool, Option("--space", help="Only print the search space.")] = False,
     space_file: Annotated[
-        Path | None, typer.Option("--space-file", metavar="FILE", help="Use the search space in a TOML file.")
+        Path | None, Option("--space-file", metavar="FILE", help="TOML file of a search space.")
     ] = None,
-    sampler: Annotated[str, typer.Option(help="auto, ax or random; auto is Ax if it is installed.")] = "auto",
-    stop_early: Annotated[bool, typer.Option(help="Stop trials that score below the median of earlier ones.")] = True,
-    round_: Annotated[
-        int, typer.Option("--round", min=1, help="Number of trials proposed at once; increase it for a cluster.")
-    ] = 4,
+    sampler: Annotated[str, Option(help="auto, ax or random; auto is Ax if it is installed.")] = "auto",
+    stop_early: Annotated[bool, Option(help="Stop trials that score below the median of earlier ones.")] = True,
+    round_: Annotated[int, Option("--round", min=1, help="Trials proposed at once; more for a cluster.")] = 4,
     save_config: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also save the best configuration for `same study --tuned DIR`.")
+        Path | None, Option(metavar="DIR", help="Save the best for `same study --tuned DIR`.")
     ] = None,
     engine: opt.EngineName = "local",
     workers: opt.Workers = None,
@@ -58,14 +53,14 @@ def tune(
         return
     if dataset is None or out is None:
         raise InputError("tune needs a DATASET and --out DIR; `same tune --space` prints the search space")
-    chosen = opt.make_engine(engine, address, cpus_per_run, gpus_per_run, retries, checkpoints)
+    chosen, count = opt.make_engine(engine, workers, address, cpus_per_run, gpus_per_run, retries, checkpoints)
     settle()
-    from same.cli.render import print_tuning
+    from same.cli.render import tuning_table
     from same.graphs import load
     from same.study.plan import config_name, parse_splits
     from same.tasks import make_tasks
     from same.tuning import tune as tuning
-    from same.tuning.report import summary, write_tuning_report
+    from same.tuning.report import savings, summary, write_tuning_report
     from same.tuning.search import Search
     from same.tuning.tuned import BEST, write_best
 
@@ -77,29 +72,19 @@ def tune(
         space.restrict(method, names, fixed),
         splits=parse_splits(splits),
         seed=seed,
-        settings=tuple(sorted(fixed.items())),
+        settings=fixed,
         sampler=sampler,
         stop_early=stop_early,
         round=round_,
     )
     make_tasks(names, load(dataset, data))
     with interruptible():
-        result = tuning.tune(
-            search,
-            trials,
-            out,
-            engine=chosen,
-            workers=opt.count_workers(engine, workers),
-            data=data,
-            quiet=opt.is_quiet(),
-        )
+        result = tuning.tune(search, trials, out, engine=chosen, workers=count, data=data, quiet=opt.is_quiet())
     page = write_tuning_report(result)
     if result.done:
         write_best(result, out / BEST)
         if save_config:
             write_best(result, save_config / f"{config_name(dataset, method, names)}.toml")
-    if as_json:
-        opt.print_json({"report": str(page), **summary(result)})
-    else:
-        print_tuning(result)
-        typer.echo(f"best configuration: {out / BEST}\nreport: {page}")
+    opt.echo(tuning_table(result), {"report": str(page), **summary(result)}, as_json)
+    if not as_json:
+        typer.echo(f"{savings(result)}\nbest configuration: {out / BEST}\nreport: {page}")

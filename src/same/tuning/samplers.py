@@ -31,7 +31,8 @@ def random_search(space: Space, seed: int, records: Records, count: int) -> list
     >>> random_search(space, 0, [(both[0], 0.5)], 1) == both[1:]
     True
     """
-    return [space.sample(stream(seed, "tune", len(records) + i)) for i in range(count)]
+    generators = (stream(seed, "tune", len(records) + i) for i in range(count))
+    return [{parameter.name: parameter.sample(rng) for parameter in space.parameters} for rng in generators]
 
 
 def ax_search(space: Space, seed: int, records: Records, count: int) -> list[Values]:
@@ -66,10 +67,8 @@ def _to_ax(parameter: Parameter) -> Any:
     if parameter.choices:
         kinds: dict[type, Any] = {bool: "bool", int: "int", float: "float", str: "str"}
         kind = kinds[type(parameter.choices[0])]
-        ordered = kind in ("int", "float")
-        return ChoiceParameterConfig(
-            name=parameter.name, values=list(parameter.choices), parameter_type=kind, is_ordered=ordered
-        )
+        options = {"values": list(parameter.choices), "parameter_type": kind, "is_ordered": kind in ("int", "float")}
+        return ChoiceParameterConfig(name=parameter.name, **options)
     return RangeParameterConfig(
         name=parameter.name,
         bounds=(parameter.low, parameter.high),

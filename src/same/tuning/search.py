@@ -4,8 +4,9 @@ Trials are proposed in rounds. What a round proposes, and when its trials are st
 not on the number of workers, and not on which trial finishes first.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import mean
@@ -13,12 +14,15 @@ from typing import Any
 
 from same.config import Config, make_config
 from same.errors import DamagedError, InputError
-from same.files import read_json, write_json
+from same.files import is_free, read_json, write_json
 from same.runs import finished
 from same.study.results import RUNS, read_error
 from same.training import is_over, read_history, read_state
+from same.tuning.samplers import choose_sampler
 from same.tuning.space import Space, Values, make_space
 from same.tuning.stopping import History, MedianRule, scores_so_far
+
+log = logging.getLogger("same")
 
 FILE = "tune.json"
 """The search and its proposed trials."""
@@ -47,7 +51,7 @@ class Search:
     space: Space
     splits: tuple[int, ...] = (0,)
     seed: int = 0
-    settings: tuple[tuple[str, Any], ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
     sampler: str = "auto"
     stop_early: bool = True
     round: int = 4
@@ -55,9 +59,8 @@ class Search:
     def __post_init__(self) -> None:
         if self.method in ("untrained", "infomax"):
             raise InputError(f"--method: {self.method} has no validation score to tune for")
-        for name, _ in self.settings:
-            if name in ("dataset", "method", "tasks", "split", "seed"):
-                raise InputError(f"--set: {name} has an option of its own in a search; use that")
+        if taken := [name for name in ("dataset", "method", "tasks", "split", "seed") if name in self.settings]:
+            raise InputError(f"--set: {taken[0]} has an option of its own in a search; use that")
         self.config({})
         if not self.space.parameters:
             raise InputError("--set: fixes everything that could be searched")
@@ -66,7 +69,7 @@ class Search:
         """Configuration of the run of a trial on a split; the first split by default."""
         fixed = {"dataset": self.dataset, "method": self.method, "tasks": self.tasks, "seed": self.seed}
         split = self.splits[0] if split is None else split
-        return make_config({**dict(self.settings), **values, **fixed, "split": split})
+        return make_config({**self.settings, **values, **fixed, "split": split})
 
     @property
     def default(self) -> Values | None:
@@ -75,7 +78,7 @@ class Search:
 
     def to_json(self) -> Values:
         """The search as plain values."""
-        return {**vars(self), "settings": dict(self.settings), "space": self.space.to_json()}
+        return {**vars(self), "space": self.space.to_json()}
 
 
 @dataclass(frozen=True)
@@ -202,8 +205,7 @@ def read_search(folder: Path) -> tuple[Search, list[Values]]:
         values = read_json(path)
         proposed = list(values.pop("proposed"))
         values |= {name: tuple(values[name]) for name in ("tasks", "splits")}
-        values |= {"settings": tuple(values["settings"].items()), "space": make_space(values["space"], str(path))}
-        return Search(**values), proposed
+        return Search(**{**values, "space": make_space(values["space"], str(path))}), proposed
     except FileNotFoundError:
         raise InputError(f"{folder}: contains no search (no {FILE})") from None
     except DamagedError:
@@ -215,3 +217,24 @@ def read_search(folder: Path) -> tuple[Search, list[Values]]:
 def write_search(folder: Path, search: Search, proposed: Sequence[Values]) -> None:
     """Write the search and its proposed trials to a folder."""
     write_json(folder / FILE, {**search.to_json(), "proposed": proposed})
+
+
+def resume(search: Search, folder: Path) -> tuple[Search, list[Values]]:
+    """The search with its sampler resolved, and the trials proposed so far; rejects a folder with other contents."""
+    saved, proposed = None, list[Values]()
+    if (folder / FILE).is_file():
+        try:
+            saved, proposed = read_search(folder)
+        except DamagedError as error:  # Proposals depend only on earlier trials, so they can be made again.
+            log.warning("%s; proposing the same trials again", error)
+    elif not is_free(folder):
+        raise InputError(f"{folder}: holds other files; choose another folder")
+    if saved is not None and search.sampler == "auto":
+        search = replace(search, sampler=saved.sampler)
+    if saved is not None and saved != search:
+        names = ", ".join(name for name in vars(search) if getattr(saved, name) != getattr(search, name))
+        raise InputError(f"{folder}: contains a search with different {names}; choose another folder")
+    search = replace(search, sampler=choose_sampler(search.sampler))
+    if saved is None:
+        write_search(folder, search, proposed)
+    return search, proposed

@@ -107,10 +107,6 @@ class Space:
         used = (p for p in free if not p.methods or method in p.methods)
         return Space(tuple(p for p in used if not p.tasks or set(p.tasks) & set(tasks)))
 
-    def sample(self, rng: np.random.Generator) -> Values:
-        """Draw a random value for every parameter."""
-        return {parameter.name: parameter.sample(rng) for parameter in self.parameters}
-
     def values_of(self, config: Config) -> Values | None:
         """The values that a configuration has for the parameters; None if any of them lies outside the space."""
         values = {parameter.name: getattr(config, parameter.name) for parameter in self.parameters}

@@ -6,26 +6,15 @@ is lost when a search is killed.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from same.errors import DamagedError, InputError
-from same.files import clean, is_free, locked
+from same.errors import InputError
+from same.files import clean, locked
 from same.study.engine import Engine, Job, local
 from same.study.results import RUNS
 from same.study.run import Overview, note_failure
-from same.tuning.samplers import SAMPLERS, choose_sampler
-from same.tuning.search import (
-    FILE,
-    Search,
-    Trial,
-    Tuning,
-    make_rules,
-    read_round,
-    read_search,
-    read_trials,
-    write_search,
-)
+from same.tuning.samplers import SAMPLERS
+from same.tuning.search import Search, Trial, Tuning, make_rules, read_round, read_trials, resume, write_search
 from same.tuning.space import Values
 
 log = logging.getLogger("same")
@@ -46,8 +35,7 @@ def tune(
     Args:
         search: what to tune.
         count: total number of trials.
-        folder: folder of the search: `tune.json` and `runs/`. A folder with another
-            search is rejected.
+        folder: folder of the search; a folder with another search is rejected.
         engine: engine that executes the runs.
         workers: number of parallel runs; at most one round of trials runs at a time.
         data: folder of local datasets.
@@ -100,24 +88,3 @@ def _jobs(
             jobs[config.key] = Job(config, folder / RUNS / config.key, data, evaluate=False, give_up=rules[split])
             names[config.key] = f"trial {trial.number}" + (f" split {split}" if len(search.splits) > 1 else "")
     return list(jobs.values()), names
-
-
-def resume(search: Search, folder: Path) -> tuple[Search, list[Values]]:
-    """The search with its sampler resolved, and the trials proposed so far; rejects a folder with other contents."""
-    saved, proposed = None, list[Values]()
-    if (folder / FILE).is_file():
-        try:
-            saved, proposed = read_search(folder)
-        except DamagedError as error:  # Proposals depend only on earlier trials, so they can be made again.
-            log.warning("%s; proposing the same trials again", error)
-    elif not is_free(folder):
-        raise InputError(f"{folder}: holds other files; choose another folder")
-    if saved is not None and search.sampler == "auto":
-        search = replace(search, sampler=saved.sampler)
-    if saved is not None and saved != search:
-        names = ", ".join(name for name in vars(search) if getattr(saved, name) != getattr(search, name))
-        raise InputError(f"{folder}: contains a search with different {names}; choose another folder")
-    search = replace(search, sampler=choose_sampler(search.sampler))
-    if saved is None:
-        write_search(folder, search, proposed)
-    return search, proposed

@@ -21,7 +21,7 @@ _COMPARED = ("weighting", "adapts")
 def write_best(tuning: Tuning, path: Path) -> None:
     """Write the best configuration of a search as TOML: searched and fixed keys, with a comment on its origin."""
     search, best, default = tuning.search, tuning.done[0], tuning.default
-    keys = ("dataset", "method", "tasks", "split", "seed", *dict(search.settings), *best.values)
+    keys = ("dataset", "method", "tasks", "split", "seed", *search.settings, *best.values)
     score = f"validation score {best.score:.4f}"
     if default is not None and default.state == "done":
         score += f", default configuration {default.score:.4f}"

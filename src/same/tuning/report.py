@@ -34,29 +34,23 @@ def write_tuning_report(tuning: Tuning) -> Path:
     trials, names = [trial.to_json() for trial in tuning.trials], tuning.search.space.names
     loader = ChoiceLoader([PackageLoader("same.tuning", "."), PackageLoader("same.study", ".")])
     page = Environment(loader=loader, autoescape=True, trim_blocks=True).get_template("tuning.html.j2")
-    files = {
-        PAGE: page.render(
-            title=f"Tuning: {heading(tuning)}",
-            about=savings(tuning),
-            names=names,
-            trials=trials,
-            best=tuning.done[0] if tuning.done else None,
-            default=tuning.default,
-            figures={name: Markup(svg) for name, svg in figures.items()},
-            r2=r2,
-        )
-    }
+    text = page.render(
+        title=f"Tuning: {heading(tuning)}",
+        about=savings(tuning),
+        names=names,
+        trials=trials,
+        best=tuning.done[0] if tuning.done else None,
+        default=tuning.default,
+        figures={name: Markup(svg) for name, svg in figures.items()},
+        r2=r2,
+    )
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow([*_COLUMNS, *names])
     writer.writerows([*(trial[name] for name in _COLUMNS), *trial["values"].values()] for trial in trials)
-    files[TABLE] = table.getvalue()
-    for name, svg in figures.items():
-        # A figure in a file of its own has no page to take its colour from.
-        files[f"figures/{name}.svg"] = svg.replace("<svg ", '<svg color="#222" ', 1)
-    for name, text in files.items():
+    for name, content in ((TABLE, table.getvalue()), (PAGE, text)):
         with atomic(tuning.folder / name) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+            temporary.write_text(content, encoding="utf-8")
     return tuning.folder / PAGE
 
 

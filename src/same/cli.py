@@ -21,7 +21,7 @@ from same.names import METHODS
 
 if TYPE_CHECKING:
     from same.study import Study
-    from same.study.engine import Engine
+    from same.study.engines import Engine
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -115,10 +115,10 @@ def demo(
     Example: same demo --out demo
     """
     from same.graphs import planted
-    from same.plots import draw_graphs
     from same.show import console
     from same.study.demo import DEMO, demo_table
     from same.study.report import write_report
+    from same.study.report.figures import draw_graphs
     from same.study.run import run_study
 
     draw_graphs(planted(), out / "planted.png")
@@ -142,15 +142,16 @@ def study(
     datasets: Annotated[str | None, typer.Option(help="ENZYMES,PROTEINS,DHFR,COX2 by default.")] = None,
     methods: Annotated[str | None, typer.Option(help="Only these; all that the questions need by default.")] = None,
     tasks: Annotated[str | None, typer.Option(help="Only these sets of tasks, like gc,gc+nc; all by default.")] = None,
-    splits: Annotated[str, typer.Option(help="Like 0-3,7.")] = "0-9",
+    splits: Annotated[str | None, typer.Option(help="Splits, such as 0-3,7; by default 0-9.")] = None,
     budget: Annotated[
-        str, typer.Option(help="paper; short: 40 epochs, baselines up to 200; small: minutes, for trying out.")
-    ] = "paper",
+        str | None, typer.Option(help="paper (default); short: 40 epochs; small: minutes, for trying out.")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any key of the configuration, for all runs.")
     ] = None,
-    pair: Annotated[str, typer.Option(help="Pair features: concat, the paper's, or symmetric.")] = "concat",
+    pair: Annotated[str | None, typer.Option(help="Pair features: concat (the paper's, default) or symmetric.")] = None,
     choose_c: ChooseCOption = None,
+    keep_models: Annotated[bool, typer.Option("--keep-models", help="Keep the folders of finished runs.")] = False,
     tuned: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Configurations that `same tune` found; --set wins over them.")
     ] = None,
@@ -172,30 +173,33 @@ def study(
     Example: same study --out study --datasets ENZYMES --splits 0-1 --budget small
     """
     from same.config import parse_setting
-    from same.study.plan import DATASETS, QUESTIONS, Plan, names, parse_splits, parse_task_sets
+    from same.study.plan import make_plan, overruled, parse_splits, parse_task_sets
+    from same.study.plan import names as parse_names
 
-    plan = Plan(
-        questions=names(questions, tuple(QUESTIONS)),
-        datasets=names(datasets, DATASETS),
-        methods=names(methods, ()) or None,
+    asked = dict(map(parse_setting, settings or [])) | ({"pair": pair} if pair else {})
+    configurations = None if tuned is None else _read_tuned(tuned)
+    plan = make_plan(
+        out,
+        questions=parse_names(questions, ()) or None,
+        datasets=parse_names(datasets, ()) or None,
+        methods=parse_names(methods, ()) or None,
         tasks=parse_task_sets(tasks) if tasks else None,
-        splits=parse_splits(splits),
+        splits=parse_splits(splits) if splits else None,
         budget=budget,
-        settings=tuple(sorted({"pair": pair, **dict(map(parse_setting, settings or []))}.items())),
-        tuned=() if tuned is None else _read_tuned(tuned),
-        choose_c=choose_c,
+        settings=asked,
+        tuned=configurations,
+        choose=choose_c,
+        keep_models=keep_models or None,
     )
     plan.runs()  # A mistake in the settings is said before anything is written.
-    if tuned:
+    if configurations is not None:
         missing = [f"no tuned configuration of {name}: the default is used" for name in plan.untuned()]
-        for line in [*missing, *plan.overruled()]:
+        for line in [*missing, *overruled(asked, configurations)]:
             typer.echo(line, err=True)
     crew = workers or os.cpu_count() or 1
     if dry_run:
         from same.show import plan_rows, print_plan
-        from same.study.run import settled
 
-        plan = settled(plan, out)
         if as_json:
             typer.echo(json.dumps(plan_rows(plan, out), indent=1))
         else:
@@ -204,10 +208,10 @@ def study(
     doer = _engine(engine, address, cpus_per_run, gpus_per_run, retries, checkpoints)
     from same.graphs import load
     from same.study.report import write_report
-    from same.study.run import check_kinds, run_study
+    from same.study.run import check_dataset, run_study
 
     for dataset in plan.datasets:
-        check_kinds(plan, dataset, load(dataset, data))
+        check_dataset(plan, dataset, load(dataset, data))
     with _interruptible():
         found = run_study(plan, out, engine=doer, workers=_crew(engine, workers), data=data, quiet=_is_quiet())
     page = write_report(found, data=data)
@@ -225,12 +229,12 @@ def _engine(
         if address or checkpoints or gpus:
             option = "--address" if address else "--checkpoints" if checkpoints else "--gpus-per-run"
             raise InputError(f"{option}: goes with --engine ray")
-        from same.study.engine import local
+        from same.study.engines import local
 
         return local
     if name != "ray":
         raise InputError(f"--engine: {name!r} is not one of local, ray")
-    from same.study.ray_engine import RayEngine, connect
+    from same.study.engines.ray import RayEngine, connect
 
     connect(address)  # What is wrong with it is said before anything is written.
     return RayEngine(address, cpus, gpus, retries, checkpoints)
@@ -241,10 +245,10 @@ def _crew(engine: str, workers: int | None) -> int:
     return workers or (0 if engine == "ray" else os.cpu_count() or 1)
 
 
-def _read_tuned(folder: Path) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
+def _read_tuned(folder: Path) -> dict[str, dict[str, Any]]:
     from same.study.tuned import read_tuned
 
-    return tuple((name, tuple(sorted(values.items()))) for name, values in read_tuned(folder).items())
+    return read_tuned(folder)
 
 
 @app.command()

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from same.probes import Row
 from same.study import Plan, Study
-from same.study.results import PLAN
+from same.study.plan import PLAN
 from same.study.run import describe, expected_seconds, todo
 from same.study.search import Tuning
 from same.study.tuning_report import heading, savings

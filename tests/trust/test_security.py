@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from same.study.tables import make_tables
 
 import same
 from helpers import write_tu, zip_tu
@@ -22,7 +23,6 @@ from same.study.plan import Plan
 from same.study.report import to_latex, to_markdown, write_report
 from same.study.results import RunResult, Study
 from same.study.search import Question, Trial, Tuning, read_question
-from same.study.tables import make_tables
 from same.study.tuning_report import write_tuning_report
 from same.tensors import load_tensors
 from trust.audit import judge

@@ -21,7 +21,8 @@ from same.commit import commit
 from same.config import Config
 from same.errors import DamagedError
 from same.files import atomic
-from same.study.engines.base import read_error
+from same.study.engines.base import RUNS as RUNS  # For tuning, until it has moved.
+from same.study.engines.base import read_error as read_error
 from same.study.evaluation import Score
 from same.study.plan import Plan, read_plan
 
@@ -109,7 +110,7 @@ class Results:
     def add(self, run: Run, scores: Iterable[Score]) -> None:
         """Add a run, in the place of its earlier rows."""
         self.runs[run.run] = run
-        self.scores[run.run] = [score._replace(score=_rounded(score.score)) for score in scores]
+        self.scores[run.run] = list(scores)
 
     def write(self, folder: Path) -> None:
         """Write both tables."""
@@ -121,11 +122,6 @@ class Results:
             temporary.write_bytes(content)
         with atomic(folder / RUNS_TABLE) as temporary:
             temporary.write_bytes(_to_csv(Run._fields, map(_format_run, runs)).encode())
-
-
-def _rounded(score: float) -> float:
-    """Digits that depend on the order of additions are left out."""
-    return float(f"{score:.10g}")
 
 
 def _to_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

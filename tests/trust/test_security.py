@@ -21,7 +21,6 @@ from same.runs import open_run
 from same.study.plan import Plan
 from same.study.report import to_latex, to_markdown, write_report
 from same.study.results import RunResult, Study
-from same.study.tables import make_tables
 from same.tensors import load_tensors
 from same.tuning.report import write_tuning_report
 from same.tuning.search import Search, Tuning, read_search

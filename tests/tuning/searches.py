@@ -1,6 +1,6 @@
 """A tiny search on the embedded dataset, for all tests of tuning."""
 
-from same.study.engine import execute
+from same.study.engines import Event, execute
 from same.tuning.search import Run, Search, Trial, Tuning
 from same.tuning.space import Parameter, Space
 from same.tuning.tune import tune
@@ -22,13 +22,11 @@ def inline(jobs, workers):
     """An engine that runs in this process."""
     for job in jobs:
         key = job.config.key
-        yield "start", key, None
+        yield Event("start", key)
         try:
-            execute(job, lambda *news: None, lambda: False)
+            yield Event("done", key, execute(job, lambda *_: None, lambda: False))
         except Exception as error:
-            yield "failed", key, f"{type(error).__name__}: {error}"
-        else:
-            yield "done", key, None
+            yield Event("failed", key, f"{type(error).__name__}: {error}")
 
 
 def run_search(folder, trials=8, search=SEARCH, engine=inline):

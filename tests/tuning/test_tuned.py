@@ -1,7 +1,6 @@
 """Tuned configurations as files, and studies that use them."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +10,7 @@ from typer.testing import CliRunner
 from same.cli import app
 from same.config import Config
 from same.errors import InputError
-from same.graphs import planted
-from same.study.plan import Plan, config_name, first_of
-from same.study.run import check_kinds, remember
+from same.study.plan import Plan, config_name, make_plan
 from same.tuning.space import NOT_SEARCHED
 from same.tuning.tuned import read_tuned, write_best
 from tuning.searches import run_folder
@@ -38,27 +35,12 @@ def test_study_uses_tuned_configurations(tuning, tmp_path):
     assert "no tuned configuration of planted-classical-gc: using the default" in result.output
     assert "configuration of planted-classical-nc" not in result.output
     best = tuning.done[0].values
-    plan = Plan(
-        questions=("Q1", "Q2"),
-        datasets=("planted",),
-        splits=(0,),
-        tuned=tuple((name, tuple(values.items())) for name, values in tuned.items()),
-    )
+    plan = make_plan(questions=("Q1", "Q2"), datasets=("planted",), splits=(0,), tuned=tuned)
     configs = {(c.method, c.tasks): c for c in plan.runs()}
     assert configs["classical", ("nc",)].outer_lr == best["outer_lr"]
-    assert configs["classical", ("nc",)].max_epochs is None
+    assert configs["classical", ("nc",)].max_epochs == configs["classical", ("gc",)].max_epochs
     assert configs["classical", ("gc",)].outer_lr == Config().outer_lr
     assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
-    assert plan.overruled() == []
-    assert replace(plan, settings=(("layers", 5),)).overruled() == [
-        f"planted-classical-nc was tuned with layers={best['layers']}, the study has 5"
-    ]
-    # --set overrides tuned values, and a study keeps the configurations it began with.
-    assert {c.layers for c in replace(plan, settings=(("layers", 5),)).runs()} == {5}
-    remember(plan, tmp_path / "study")
-    remember(replace(plan, splits=(1,)), tmp_path / "study")
-    with pytest.raises(InputError, match="other tuned configurations"):
-        remember(replace(plan, tuned=()), tmp_path / "study")
 
 
 def test_keys_that_a_study_compares_cannot_be_tuned(tmp_path):
@@ -86,33 +68,15 @@ def test_unusable_folders_are_rejected(tmp_path):
         read_tuned(tmp_path)
 
 
-def test_tuned_weights_apply_only_to_the_tasks_they_were_tuned_for():
-    values = (("layers", 5), ("weights", {"gc": 0.1}))
-    plan = Plan(questions=("Q4",), datasets=("planted",), splits=(0,), tuned=(("planted-classical-gc+nc+lp", values),))
-    configs = {c.tasks: c for c in plan.runs() if c.method == "classical"}
-    assert configs["gc", "nc", "lp"].weights == {"gc": 0.1}
-    assert {c.layers for c in configs.values()} == {5}
-    assert all(c.weights == {} for tasks, c in configs.items() if len(tasks) < 3)
-    # Fine-tuning starts from the run that has the weights; learned weightings have none.
-    keys = {config.key for config in plan.runs()}
-    finetuned = [c for c in plan.runs() if c.method == "finetuned"]
-    assert len(finetuned) == 3
-    assert all(first_of(c) in keys for c in finetuned)
-    check_kinds(plan, "planted", planted(30))
-    runs = replace(plan, questions=("weighting",)).runs()
-    weights = {c.weighting: c.weights for c in runs if c.method == "classical"}
-    assert weights == {"fixed": {"gc": 0.1}, "uncertainty": {}, "gradnorm": {}}
-
-
 def test_finetuning_uses_the_configuration_of_its_first_phase():
-    tuned = (("planted-classical-gc+nc+lp", (("width", 8),)),)
+    tuned = {"planted-classical-gc+nc+lp": {"width": 8}}
     plan = Plan(questions=("Q2",), datasets=("planted",), splits=(0,), tuned=tuned)
     assert {c.width for c in plan.runs() if c.method == "finetuned"} == {8}
     assert not [name for name in plan.untuned() if "finetuned" in name or "untrained" in name]
 
 
 def test_runs_without_a_configuration_use_that_of_their_method_on_three_tasks():
-    tuned = (("planted-esame-gc+nc+lp", (("width", 8),)), ("planted-esame-gc", (("width", 16),)))
+    tuned = {"planted-esame-gc+nc+lp": {"width": 8}, "planted-esame-gc": {"width": 16}}
     plan = Plan(questions=("Q1", "Q2"), datasets=("planted",), splits=(0,), tuned=tuned)
     widths = {(c.method, c.tasks): c.width for c in plan.runs()}
     assert (widths["esame", ("gc",)], widths["esame", ("nc",)], widths["esame", ("gc", "lp")]) == (16, 8, 8)

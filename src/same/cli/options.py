@@ -56,12 +56,12 @@ def make_engine(
         for option, value in (("--address", address), ("--checkpoints", checkpoints), ("--gpus-per-run", gpus)):
             if value:
                 raise InputError(f"{option}: needs --engine ray")
-        from same.study.engine import local
+        from same.study.engines import local
 
         return local, workers or os.cpu_count() or 1
     if name != "ray":
         raise InputError(f"--engine: {name!r} is not one of local, ray")
-    from same.study.ray_engine import RayEngine, connect
+    from same.study.engines.ray import RayEngine, connect
 
     connect(address)
     return RayEngine(address, cpus, gpus, retries, checkpoints), workers or 0  # 0: the whole cluster.

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from same.probes import Row
 from same.study import Plan, Study
-from same.study.results import PLAN
-from same.study.run import describe, expected_seconds, settled, todo
+from same.study.plan import PLAN
+from same.study.run import describe, expected_seconds, todo
 from same.tuning.report import heading
 from same.tuning.search import Tuning
 
@@ -113,14 +113,13 @@ def tuning_table(tuning: Tuning, most: int = 4) -> Table:
 
 def plan_rows(plan: Plan, folder: Path) -> list[dict[str, Any]]:
     """The planned runs as plain values."""
-    plan = settled(plan, folder)
     pending = {config.key for config in todo(plan, folder)}
     return [{"run": c.key, "done": c.key not in pending, "what": describe(c)} for c in plan.runs()]
 
 
 def plan_text(plan: Plan, folder: Path, workers: int) -> str:
     """The planned runs, which of them are done, and the expected time of the others."""
-    rows, pending = plan_rows(plan, folder), todo(settled(plan, folder), folder)
+    rows, pending = plan_rows(plan, folder), todo(plan, folder)
     lines = [f"{row['run']}  {'done ' if row['done'] else 'to do'}  {row['what']}" for row in rows]
     seconds = expected_seconds(pending, Study.open(folder) if (folder / PLAN).is_file() else None)
     expected = "unknown, no run is done yet"

@@ -21,9 +21,9 @@ def demo(
     Example: same demo --out demo
     """
     from same.graphs import planted
-    from same.plots import draw_graphs
     from same.study.demo import DEMO, demo_table
     from same.study.report import write_report
+    from same.study.report.figures import draw_graphs
     from same.study.run import run_study
 
     picture = out / "planted.png"
@@ -45,11 +45,12 @@ def study(
     datasets: Annotated[str | None, Option(help="ENZYMES,PROTEINS,DHFR,COX2 by default.")] = None,
     methods: Annotated[str | None, Option(help="All that the questions need by default.")] = None,
     tasks: Annotated[str | None, Option(help="Sets of tasks, for example gc,gc+nc; all by default.")] = None,
-    splits: Annotated[str, Option(help="For example 0-3,7.")] = "0-9",
-    budget: Annotated[str, Option(help="paper, short (40 epochs) or small (minutes, to try it out).")] = "paper",
+    splits: Annotated[str | None, Option(help="For example 0-3,7; 0-9 by default.")] = None,
+    budget: Annotated[str | None, Option(help="paper (default), short (40 epochs) or small (minutes).")] = None,
     settings: opt.Settings = None,
-    pair: Annotated[str, Option(help="Pair features: concat (as in the paper) or symmetric.")] = "concat",
+    pair: Annotated[str | None, Option(help="Pair features: concat (as in the paper, default) or symmetric.")] = None,
     choose: opt.Choose = None,
+    keep_models: Annotated[bool, Option("--keep-models", help="Keep the folders of finished runs.")] = False,
     tuned: Annotated[Path | None, Option(metavar="DIR", help="Configurations from `same tune`; --set wins.")] = None,
     engine: opt.EngineName = "local",
     workers: opt.Workers = None,
@@ -66,25 +67,28 @@ def study(
 
     Example: same study --out study --datasets ENZYMES --splits 0-1 --budget small
     """
-    from same.study.plan import DATASETS, QUESTIONS, Plan, parse_splits, parse_task_sets
+    from same.study.plan import make_plan, overruled, parse_splits, parse_task_sets
     from same.tuning.tuned import read_tuned
 
-    configurations = read_tuned(tuned) if tuned else {}
-    plan = Plan(
-        questions=opt.parse_names(questions) or tuple(QUESTIONS),
-        datasets=opt.parse_names(datasets) or DATASETS,
+    given = opt.parse_settings(settings) | ({"pair": pair} if pair else {})
+    configurations = None if tuned is None else read_tuned(tuned)
+    plan = make_plan(
+        out,
+        questions=opt.parse_names(questions) or None,
+        datasets=opt.parse_names(datasets) or None,
         methods=opt.parse_names(methods) or None,
         tasks=parse_task_sets(tasks) if tasks else None,
-        splits=parse_splits(splits),
+        splits=parse_splits(splits) if splits else None,
         budget=budget,
-        settings=tuple(sorted({"pair": pair, **opt.parse_settings(settings)}.items())),
-        tuned=tuple((name, tuple(sorted(values.items()))) for name, values in configurations.items()),
-        choose_c=choose,
+        settings=given,
+        tuned=configurations,
+        choose=choose,
+        keep_models=keep_models or None,
     )
     plan.runs()  # Report invalid settings before anything is written.
-    if tuned:
+    if configurations is not None:
         missing = [f"no tuned configuration of {name}: using the default" for name in plan.untuned()]
-        for line in [*missing, *plan.overruled()]:
+        for line in [*missing, *overruled(given, configurations)]:
             typer.echo(line, err=True)
     if dry_run:
         from same.cli.render import plan_rows, plan_text
@@ -94,10 +98,10 @@ def study(
     chosen, count = opt.make_engine(engine, workers, address, cpus_per_run, gpus_per_run, retries, checkpoints)
     from same.graphs import load
     from same.study.report import write_report
-    from same.study.run import check_kinds, run_study
+    from same.study.run import check_dataset, run_study
 
     for dataset in plan.datasets:
-        check_kinds(plan, dataset, load(dataset, data))
+        check_dataset(plan, dataset, load(dataset, data))
     with interruptible():
         result = run_study(plan, out, engine=chosen, workers=count, data=data, quiet=opt.is_quiet())
     _print_outcome(result, write_report(result, data=data), as_json)

@@ -12,7 +12,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
 from same.files import atomic
-from same.study.figures import Dot, dots, ranking
+from same.study.report.svg import Dot, dots, ranking
 from same.tuning.search import Trial, Tuning
 from same.tuning.space import Parameter
 

@@ -16,7 +16,7 @@ from same.config import Config, make_config
 from same.errors import DamagedError, InputError
 from same.files import is_free, read_json, write_json
 from same.runs import finished
-from same.study.results import RUNS, read_error
+from same.study.engines.base import RUNS, read_error
 from same.training import is_over, read_history, read_state
 from same.tuning.samplers import choose_sampler
 from same.tuning.space import Space, Values, make_space

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from same.errors import InputError
 from same.files import clean, locked
-from same.study.engine import Engine, Job, local
-from same.study.results import RUNS
-from same.study.run import Overview, note_failure
+from same.study.engines.base import RUNS, Engine, Event, Job, record_failure
+from same.study.engines.local import local
+from same.study.engines.overview import Overview
 from same.tuning.samplers import SAMPLERS
 from same.tuning.search import Search, Trial, Tuning, make_rules, read_round, read_trials, resume, write_search
 from same.tuning.space import Values
@@ -53,9 +53,9 @@ def tune(
                     proposed += _propose(search, trials)
                     write_search(folder, search, proposed)
                 jobs, names = _jobs(search, folder, trials, proposed[:count], data)
-                for event, key, detail in engine(jobs, workers) if jobs else ():
-                    note_failure(folder, event, key, detail)
-                    overview(event, key, names[key], detail)
+                for event in map(Event._make, engine(jobs, workers) if jobs else ()):
+                    record_failure(folder, event)
+                    overview.show(event, names[event.key])
                 trials += read_round(search, folder, trials, proposed[:count])
                 if jobs and not quiet and (best := Tuning(folder, search, tuple(trials)).done[:1]):
                     score = 100 * (best[0].score or 0)
@@ -85,6 +85,6 @@ def _jobs(
     for trial in read_round(search, folder, earlier, proposed):
         for split in [split for split, run in trial.runs.items() if run.state == "open"]:
             config = search.config(trial.values, split)
-            jobs[config.key] = Job(config, folder / RUNS / config.key, data, evaluate=False, give_up=rules[split])
+            jobs[config.key] = Job(config, folder / RUNS / config.key, data, give_up=rules[split], keep=True)
             names[config.key] = f"trial {trial.number}" + (f" split {split}" if len(search.splits) > 1 else "")
     return list(jobs.values()), names

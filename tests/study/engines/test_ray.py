@@ -1,6 +1,5 @@
 """Studies on Ray: what needs no cluster, and a cluster of two nodes that loses a worker, a node and its driver."""
 
-import dataclasses
 import json
 import os
 import re
@@ -14,117 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from commands import COMMAND, same
-from helpers import write_tu, zip_tu
-from same import __version__
 from same.config import Config
 from same.errors import InputError
-from same.files import atomic
-from same.study.engine import Job, execute
-from same.study.ray_engine import RayEngine, connect
-from same.study.ray_worker import MARK, make_mark, pack_set, unpack_set, work
-from same.study.shelf import Shelf
+from same.study.engines import Job, execute
+from same.study.engines.ray import RayEngine, connect
+from same.study.engines.worker import MARK
+from same.study.results import RUNS_TABLE, SCORES_TABLE, Results
+from study_helpers import COMMAND, same
 
 SMALL = Config(width=8, max_epochs=6, validate_every=1, batch_size=100, validation_episodes=1)
-ABOUT = {"version": __version__, "cwd": "/", "mark": "", "cpus": 1, "gpus": 0}
 RAY = Path(sys.executable).with_name("ray")
 needs_ray = pytest.mark.skipif(not RAY.is_file(), reason="ray is not installed: pip install 'same-gnn[ray]'")
-
-
-def interrupt(history):
-    if len(history) == 4:
-        raise KeyboardInterrupt
-    return False
-
-
-@pytest.mark.parametrize("address", ["file://{}/shelf", "memory://shelf-of-a-test", "{}/shelf", None])
-def test_a_run_goes_on_from_the_shelf_with_the_same_bits(tmp_path, address):
-    job = Job(SMALL, tmp_path / "runs" / SMALL.key, evaluate=False)
-    about, checkpoints = ABOUT, None if address is None else address.format(tmp_path)
-    if address is None:  # The run's own folder, seen by the worker.
-        about = {**ABOUT, "mark": make_mark(job.folder.parent)}
-    with pytest.raises(KeyboardInterrupt):
-        work(dataclasses.replace(job, give_up=interrupt), {}, {}, None, checkpoints, about)
-    shelf = Shelf(str(job.folder) if checkpoints is None else f"{checkpoints}/{SMALL.key}")
-    shelf.take(tmp_path / "looked")
-    assert len((tmp_path / "looked" / "history.jsonl").read_text().splitlines()) == 4
-    files, problem = work(job, {}, {}, None, checkpoints, about)
-    assert not problem
-    execute(dataclasses.replace(job, folder=tmp_path / "alone"), lambda *_: None, lambda: False)
-    assert set(files) == {"config.json", "history.jsonl", "model.safetensors", "result.json"}
-    assert files["model.safetensors"] == (tmp_path / "alone" / "model.safetensors").read_bytes()
-    # A driver that has lost its disk gets from the shelf what was finished.
-    start = time.perf_counter()
-    again, _ = work(job, {}, {}, None, checkpoints, about)
-    assert again == files
-    assert time.perf_counter() - start < 2
-
-
-def test_a_run_starts_from_the_one_beside_it_and_from_what_the_driver_has(tmp_path):
-    config = SMALL.model_copy(update={"method": "finetuned", "tasks": ("gc",)})
-    first = SMALL.model_copy(update={"method": "classical"})
-    job = Job(first, tmp_path / "runs" / first.key, evaluate=False)
-    beside, _ = work(job, {}, {}, None, None, ABOUT)
-    tuned = Job(config, tmp_path / "runs" / config.key, after=first.key, evaluate=False)
-    files, problem = work(tuned, {}, beside, None, None, ABOUT)
-    assert not problem
-    assert not [name for name in files if name.startswith("first")]
-    alone, _ = work(tuned, {}, {}, None, None, ABOUT)
-    assert alone["model.safetensors"] == files["model.safetensors"]
-    assert work(tuned, files, {}, None, None, ABOUT)[0] == files
-
-
-def test_mistakes_of_a_run_are_its_own(tmp_path):
-    job = Job(SMALL, tmp_path / "x")
-    files, problem = work(job, {"thesis.txt": b"years of work"}, {}, None, None, ABOUT)
-    assert "holds other files" in problem
-    assert "config.json" not in files
-    with pytest.raises(InputError, match=r"has same .*, the driver has 0"):
-        work(job, {}, {}, None, None, {**ABOUT, "version": "0"})
-
-
-def test_a_store_that_does_not_answer_costs_no_run(tmp_path, monkeypatch, caplog):
-    def fail(self, folder):
-        raise ConnectionError("no route")
-
-    monkeypatch.setattr(Shelf, "put", fail)
-    files, problem = work(Job(SMALL, tmp_path / "x", evaluate=False), {}, {}, None, f"{tmp_path}/shelf", ABOUT)
-    assert not problem
-    assert "result.json" in files
-    assert "cannot be written (ConnectionError: no route)" in caplog.text
-
-
-def test_named_sets_travel(tmp_path, monkeypatch):
-    place = zip_tu(write_tu(tmp_path / "raw"), tmp_path / "TOY.zip")
-    sent = pack_set("TOY", tmp_path)
-    assert sent == ("TOY", place.read_bytes())
-    monkeypatch.setenv("SAME_CACHE", str(tmp_path / "cache"))
-    assert (unpack_set(sent) / "TOY.zip").read_bytes() == place.read_bytes()
-    place.unlink()
-    write_tu(tmp_path / "TOY")
-    from same.graphs import load
-
-    assert load("TOY", unpack_set(pack_set("TOY", tmp_path))).num_graphs == 2
-    assert pack_set("planted", None) is None
-    assert pack_set("./TOY", None) is None
-
-
-def test_a_shelf_is_written_whole_and_refuses_what_it_cannot_reach(tmp_path):
-    folder, shelf = tmp_path / "run", Shelf(str(tmp_path / "shelf"))
-    for text in ("one", "two"):
-        with atomic(folder / "first" / "history.jsonl") as temporary:
-            temporary.write_text(text)
-        (folder / ".hidden").write_text("")
-        shelf.put(folder)
-        assert [p.name for p in (tmp_path / "shelf").rglob("*") if p.is_file()] == ["history.jsonl"]
-        assert (tmp_path / "shelf" / "first" / "history.jsonl").read_text() == text
-    shelf.check()
-    for address, message in [
-        ("nothing://x", "--checkpoints: nothing://x"),
-        ("/proc/x", "--checkpoints: /proc/x: cannot be written"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            Shelf(address).check()
 
 
 def test_options_are_checked_before_anything_is_written(tmp_path):
@@ -145,7 +44,7 @@ def test_options_are_checked_before_anything_is_written(tmp_path):
         assert not (tmp_path / "s").exists()
 
 
-def test_without_ray_it_says_what_to_install(monkeypatch):
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     with pytest.raises(InputError, match=r"ray is not installed: pip install 'same-gnn\[ray\]'"):
@@ -197,7 +96,7 @@ def cluster():
 
 
 def _start(command, environment, log):
-    """A node that has started; on a busy machine it may give up after 30 seconds, and is asked again."""
+    """A node that has started; on a busy machine it may give up after 30 seconds, and is started again."""
     for _ in range(4):
         with log.open("wb") as file:
             node = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
@@ -209,7 +108,7 @@ def _start(command, environment, log):
 
 
 def _own_address():
-    """The address by which other machines know this one; Ray's nodes go by it. Nothing is sent."""
+    """Address of this machine for other machines, which Ray's nodes use. Nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
         try:
             route.connect(("192.0.2.1", 9))
@@ -221,7 +120,7 @@ def _own_address():
 def _wait(condition, seconds, process):
     end = time.monotonic() + seconds
     while not (found := condition()):
-        assert process.poll() is None, "it has ended"
+        assert process.poll() is None, "the process has ended"
         assert time.monotonic() < end, "it takes too long"
         time.sleep(0.1)
     return found
@@ -258,10 +157,10 @@ def _busy_workers():
 @pytest.mark.timeout(3000)
 def test_a_study_survives_the_loss_of_a_worker_a_node_and_the_driver(cluster, tmp_path):
     address, environment, nodes = cluster
-    command = [COMMAND, "study", "--out", tmp_path / "ray", *EIGHT, "--engine", "ray", "--address", address]
+    command = [*COMMAND, "study", "--out", tmp_path / "ray", *EIGHT, "--engine", "ray", "--address", address]
 
     def done():
-        return len(list((tmp_path / "ray").glob("runs/*/evaluation.json")))
+        return len(Results.read(tmp_path / "ray").runs)
 
     def busy():
         return len(_busy_workers()) == 2
@@ -286,25 +185,22 @@ def test_a_study_survives_the_loss_of_a_worker_a_node_and_the_driver(cluster, tm
         times.append(("driver killed", time.monotonic()))
     said = (tmp_path / "err").read_text()
     _wait(lambda: not _busy_workers(), 60, nodes[0])  # They leave with their driver.
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("ray/runs/*/evaluation.json")}
+    before = (tmp_path / "ray" / RUNS_TABLE).read_text().splitlines()[1:]
     assert 4 <= len(before) < 8
     again = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     times.append(("finished", time.monotonic()))
     assert again.returncode == 0, again.stderr
     assert again.stdout.splitlines()[-1] == "8 of 8 runs are done, none failed"
     assert "retry 1 of 3" in said
-    # Every run once: those that were done are left alone, and the others are done.
-    assert all(path.stat().st_mtime_ns == time_ for path, time_ in before.items())
+    # Every run once: finished runs are left alone, and the others are done.
+    assert set(before) < set((tmp_path / "ray" / RUNS_TABLE).read_text().splitlines())
     ended = [re.findall(r"^\[\d/8\] (.*) done in", text, re.MULTILINE) for text in (said, again.stderr)]
     assert len(ended[1]) == 8 - len(before)
     assert len({*ended[0], *ended[1]}) == len(ended[0]) + len(ended[1])
     assert not (tmp_path / "ray" / "runs" / MARK).exists()
     code, _, err = same("study", "--out", tmp_path / "local", *EIGHT)
     assert code == 0, err
-    for path in (tmp_path / "local" / "tables").iterdir():
-        assert (tmp_path / "ray" / "tables" / path.name).read_bytes() == path.read_bytes()
-    for path in tmp_path.glob("local/runs/*/model.safetensors"):
-        assert (tmp_path / "ray" / path.relative_to(tmp_path / "local")).read_bytes() == path.read_bytes()
+    assert (tmp_path / "ray" / SCORES_TABLE).read_bytes() == (tmp_path / "local" / SCORES_TABLE).read_bytes()
     print(said, [(what, round(at - times[0][1])) for what, at in times])
 
 
@@ -312,24 +208,24 @@ SCRIPT = """
 import dataclasses, json, os, signal, sys
 from pathlib import Path
 from same.config import Config
-from same.study.engine import Job
-from same.study.ray_engine import RayEngine
+from same.study.engines import Job
+from same.study.engines.ray import RayEngine
 
 def die(history):
     os.kill(os.getpid(), signal.SIGKILL)
 
 small = Config(**json.loads(sys.argv[2]))
-jobs = [Job(small.model_copy(update={"split": n}), Path(sys.argv[1], "runs", str(n)), evaluate=False) for n in range(3)]
+jobs = [Job(small.model_copy(update={"split": n}), Path(sys.argv[1], "runs", str(n)), keep=True) for n in range(3)]
 jobs[1] = dataclasses.replace(jobs[1], give_up=die)
-for what, key, more in RayEngine(retries=1)(jobs, 2):
-    print(json.dumps([what, [j.config.key for j in jobs].index(key), more]))
+for what, key, value in RayEngine(retries=1)(jobs, 2):
+    print(json.dumps([what, [j.config.key for j in jobs].index(key), value if what == "failed" else None]))
 """
 
 
 @needs_ray
 @pytest.mark.ray
-def test_a_run_that_kills_its_worker_is_tried_again_so_often_and_no_more(tmp_path):
-    """On a Ray of our own, which leaves with us."""
+def test_a_run_that_kills_its_worker_is_retried_a_limited_number_of_times(tmp_path):
+    """On a local Ray, which ends with its driver."""
     values = json.dumps(SMALL.model_dump(mode="json"))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     run = subprocess.run(
@@ -342,13 +238,13 @@ def test_a_run_that_kills_its_worker_is_tried_again_so_often_and_no_more(tmp_pat
     (failed,) = [e for e in events if e[0] == "failed"]
     assert failed[1] == 1
     assert failed[2].startswith("lost 2 times, the last time by WorkerCrashedError")
-    execute(Job(SMALL, tmp_path / "alone", evaluate=False), lambda *_: None, lambda: False)
+    execute(Job(SMALL, tmp_path / "alone"), lambda *_: None, lambda: False)
     assert (tmp_path / "runs" / "0" / "model.safetensors").read_bytes() == (
         tmp_path / "alone" / "model.safetensors"
     ).read_bytes()
 
 
-def test_how_many_runs_fit(caplog):
+def test_number_of_runs_that_fit_into_a_cluster(caplog):
     class Cluster:
         @staticmethod
         def cluster_resources():

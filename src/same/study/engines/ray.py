@@ -1,8 +1,8 @@
-"""An engine on Ray: each run is a task of a cluster, which need not share any files with the driver.
+"""The Ray engine: each run is a task of a cluster, which need not share any files with the driver.
 
-A worker runs in a scratch folder of its own. It begins with what the driver knows of the run and what is on the shelf
-(a path or address that all machines see), puts its checkpoints on the shelf as it goes, and sends the files of the run
-back to the driver, which writes them into the run's folder.
+A worker uses a scratch folder. It starts from what the driver has of the run and from the run's remote folder, uploads
+its checkpoints to that folder as it goes, and returns the outcome, and the files of the run where the job asks for
+them.
 """
 
 import contextlib
@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from same import __version__
 from same.errors import InputError
-from same.study.engine import Event, Job, take
-from same.study.ray_worker import MARK, make_mark, pack_set, read_files, work, write_files
-from same.study.shelf import Shelf
+from same.study.engines.base import Event, Job, take
+from same.study.engines.remote import RemoteFolder
+from same.study.engines.worker import MARK, Driver, make_mark, pack_set, read_files, work, write_files
 
 log = logging.getLogger("same")
 
@@ -29,15 +28,15 @@ _PATIENCE_SECONDS = 20
 
 @dataclass(frozen=True)
 class RayEngine:
-    """Does the jobs on a Ray cluster; the results are those of `same.study.engine.local`, to the bit.
+    """Executes jobs on a Ray cluster, with results bit-identical to those of `same.study.engines.local`.
 
     Attributes:
-        address: `HOST:PORT` of a cluster that this machine is part of; `RAY_ADDRESS`, or a Ray of our own, by default.
-        cpus: how many a run gets, and how many threads.
-        gpus: how many a run gets; parts of one are possible.
+        address: `HOST:PORT` of a cluster that this machine is part of; by default `RAY_ADDRESS`, or a new local Ray.
+        cpus: number of CPUs, and of threads, per run.
+        gpus: number of GPUs per run; fractions are possible.
         retries: how often a run is tried again when its worker or machine is lost.
-        checkpoints: a folder or fsspec address that all machines see. By default the runs' own folders, on the machines
-            that see them; a run that is lost elsewhere begins anew.
+        checkpoints: a folder or fsspec address that all machines can reach. By default the folders of the runs, on
+            machines that see them; elsewhere a lost run starts again.
     """
 
     address: str | None = None
@@ -47,10 +46,10 @@ class RayEngine:
     checkpoints: str | None = None
 
     def __call__(self, jobs: Sequence[Job], workers: int) -> Iterator[Event]:
-        """Does the jobs, so many at once; with 0 workers, as many as the cluster has room for."""
+        """Execute jobs, `workers` at a time; 0 for as many as the cluster has room for."""
         ray = connect(self.address)
         if self.checkpoints:
-            Shelf(self.checkpoints).check()
+            RemoteFolder(self.checkpoints).check()
         self._warn(ray)
         task = ray.remote(work).options(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=0)
         sets = {name: ray.put(pack_set(name, data)) for name, data in {(j.config.dataset, j.data) for j in jobs}}
@@ -60,41 +59,41 @@ class RayEngine:
 
         def submit(job: Job) -> None:
             sent = replace(job, folder=job.folder.resolve())
-            beside = read_files(job.folder.parent / job.after) if job.after else {}
+            first = read_files(job.folder.parent / job.after) if job.after else {}
             mark = make_mark(sent.folder.parent) if self.checkpoints is None else ""
-            about = {"version": __version__, "cwd": str(Path.cwd()), "mark": mark, "cpus": self.cpus, "gpus": self.gpus}
-            given = sets[job.config.dataset]
-            running[task.remote(sent, read_files(sent.folder), beside, given, self.checkpoints, about)] = job
+            driver = Driver(
+                cwd=str(Path.cwd()), mark=mark, checkpoints=self.checkpoints, cpus=self.cpus, gpus=self.gpus
+            )
+            running[task.remote(sent, read_files(sent.folder), first, sets[job.config.dataset], driver)] = job
 
         try:
             while waiting or running:
                 while len(running) < (workers or self._room(ray)) and (job := take(waiting, ended, planned)):
                     submit(job)
-                    yield "start", job.config.key, None
+                    yield Event("start", job.config.key)
                 for ref in ray.wait(list(running), timeout=1.0)[0]:
                     job = running.pop(ref)
                     key = job.config.key
-                    event: Event
                     try:
-                        files, problem = ray.get(ref)
+                        outcome, files, problem = ray.get(ref)
                         if "config.json" in files:
                             write_files(job.folder, files)
-                        event = ("failed", key, problem) if problem else ("done", key, None)
+                        event = Event("failed", key, problem) if problem else Event("done", key, outcome)
                     except ray.exceptions.RayTaskError as error:
-                        event = "failed", key, f"{type(error.cause).__name__}: {error.cause}\n{error}"
-                    except ray.exceptions.RayError as error:  # Its worker, its machine, or what it sent is lost.
+                        event = Event("failed", key, f"{type(error.cause).__name__}: {error.cause}\n{error}")
+                    except ray.exceptions.RayError as error:  # The worker, its machine, or its return value is lost.
                         lost[key] += 1
                         reason = f"{type(error).__name__}: {_line(error)}"
                         if lost[key] <= self.retries:
                             log.warning("%s: lost (%s); retry %d of %d", key, reason, lost[key], self.retries)
                             submit(job)
                             continue
-                        event = "failed", key, f"lost {lost[key]} times, the last time by {reason}"
+                        event = Event("failed", key, f"lost {lost[key]} times, the last time by {reason}")
                     ended.add(key)
                     yield event
         finally:
             for ref in running:
-                with contextlib.suppress(Exception):  # Those that still run save where they stand.
+                with contextlib.suppress(Exception):  # Tasks that still run save their state.
                     ray.cancel(ref)
             if running:
                 ray.wait(list(running), num_returns=len(running), timeout=_PATIENCE_SECONDS)
@@ -103,9 +102,9 @@ class RayEngine:
                     (parent / MARK).unlink(missing_ok=True)
 
     def _room(self, ray: Any) -> int:
-        """How many runs the cluster has room for; machines may come and go."""
-        there = ray.cluster_resources()
-        rooms = [there.get(what, 0) / each for what, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each]
+        """Number of runs that the cluster has room for at this moment."""
+        resources = ray.cluster_resources()
+        rooms = [resources.get(what, 0) / each for what, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each]
         return max(1, int(min(rooms, default=1)))
 
     def _warn(self, ray: Any) -> None:
@@ -116,11 +115,11 @@ class RayEngine:
 
 
 def connect(address: str | None) -> Any:
-    """The module `ray`, connected: to a cluster, or to a Ray on this machine that ends with this process."""
+    """The module `ray`, connected to a cluster, or to a local Ray that ends with this process."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = address or os.environ.get("RAY_ADDRESS")
     if address is None and "RAY_AUTH_MODE" not in os.environ:
-        # A Ray of our own listens on the network: let it obey nobody else.
+        # A local Ray listens on the network too: accept nobody else.
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     try:
         import ray
@@ -128,24 +127,24 @@ def connect(address: str | None) -> Any:
         raise InputError("--engine: ray is not installed: pip install 'same-gnn[ray]'") from None
     if ray.is_initialized():
         return ray
-    how: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
     if address is None:
-        how |= {"address": "local", "include_dashboard": False, "object_store_memory": 2**28}
+        options |= {"address": "local", "include_dashboard": False, "object_store_memory": 2**28}
     else:
-        _answers(address)
-        how["address"] = address
+        _check_listening(address)
+        options["address"] = address
     try:
-        # Ray would print what happens to its workers to standard output, where results belong; we say it ourselves.
+        # Ray prints news of its workers to standard output, which is for results; we report them ourselves.
         ray._private.worker._worker_logs_enabled = False
-        ray.init(**how)
-    except Exception as error:  # Ray's own are often no more than that.
+        ray.init(**options)
+    except Exception as error:  # Ray often raises nothing more specific.
         what = f"--address: {address}" if address else "--engine: ray"
-        raise InputError(f"{what}: {_line(error)}; every machine, this one too, joins with `ray start`") from None
+        raise InputError(f"{what}: {_line(error)}; every machine, including this one, joins with `ray start`") from None
     return ray
 
 
-def _answers(address: str) -> None:
-    """Asks whether anything listens there, which Ray would do for a minute."""
+def _check_listening(address: str) -> None:
+    """Reject an address at which nothing listens; Ray would try for a minute."""
     if address == "auto":
         return
     host, colon, port = address.rpartition(":")

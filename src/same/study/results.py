@@ -132,25 +132,35 @@ def _to_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def _format_run(run: Run) -> tuple[Any, ...]:
-    def plain(values: dict[str, Any]) -> str:
-        return json.dumps(values, sort_keys=True, separators=(",", ":"))
+def _to_json(values: dict[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
-    return run._replace(tasks="+".join(run.tasks), settings=plain(run.settings), examples=plain(run.examples))  # type: ignore[arg-type]
+
+def _from_json(text: str) -> dict[str, Any]:
+    values = json.loads(text)
+    if not isinstance(values, dict):
+        raise ValueError(f"{text!r} is not an object")
+    return values
+
+
+_FORMAT: dict[str, Callable[[Any], Any]] = {"tasks": "+".join, "settings": _to_json, "examples": _to_json}
+_PARSE: dict[str, Callable[[str], Any]] = {
+    "tasks": lambda text: tuple(text.split("+")),
+    **{"settings": _from_json, "examples": _from_json, "cpu_seconds": float},
+    **dict.fromkeys(("split", "epochs", "best_epoch", "cap", "updates"), int),
+}
+
+
+def _format_run(run: Run) -> list[Any]:
+    return [_FORMAT.get(name, str)(value) for name, value in run._asdict().items()]
 
 
 def _parse_run(row: list[str]) -> Run:
-    values = dict(zip(Run._fields, row, strict=True))
-    numbers = {name: int(values[name]) for name in ("split", "epochs", "best_epoch", "cap", "updates")}
-    tables = {name: dict(json.loads(values[name])) for name in ("settings", "examples")}
-    texts = {name: values[name] for name in ("run", "dataset", "method", "version", "commit")}
-    tasks, seconds = tuple(values["tasks"].split("+")), float(values["cpu_seconds"])
-    return Run(**texts, **numbers, **tables, tasks=tasks, cpu_seconds=seconds)
+    return Run._make(_PARSE.get(name, str)(text) for name, text in zip(Run._fields, row, strict=True))
 
 
 def _parse_score(row: list[str]) -> tuple[str, Score]:
-    key, *texts, number = row
-    return key, Score(*texts, float(number))
+    return row[0], Score._make([*row[1:-1], float(row[-1])])
 
 
 def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any]) -> list[Any]:
@@ -231,7 +241,7 @@ class Study:
         for key, run in self.runs.items():
             kind = (run.dataset, run.method, run.tasks, run.settings["weighting"], run.settings["adapts"])
             for score in self.results.scores[key]:
-                if score.part == "test" and score.pair in ("", run.settings["pair"]):
+                if (score.part, score.pair) == ("test", run.settings["pair"]):
                     measured = (score.model, score.task, score.probe, score.protocol)
                     # The first of several metrics is the main one.
                     pivot.setdefault((*kind, *measured), {}).setdefault(run.split, 100 * score.score)

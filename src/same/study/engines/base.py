@@ -25,7 +25,7 @@ class Job:
         folder: folder of the run.
         data: folder of local datasets.
         after: key of the run that must end before this one starts.
-        then: called with the folder of the finished run and `data`; its return value comes back to the driver.
+        then: called as `then(folder, data=data)` for the finished run; its return value comes back to the driver.
         give_up: called with the history after every validation; returns whether to leave the run unfinished.
         keep: whether the driver needs the files of the run afterwards, where workers have disks of their own.
     """
@@ -34,7 +34,7 @@ class Job:
     folder: Path
     data: Path | None = None
     after: str | None = None
-    then: Callable[[Path, Path | None], Any] | None = None
+    then: Callable[..., Any] | None = None
     give_up: Callable[[Sequence[dict[str, Any]]], bool] | None = None
     keep: bool = False
 
@@ -102,7 +102,7 @@ def execute(
     except GivenUpTraining:
         return Outcome(None, read_history(job.folder))
     saved()
-    return Outcome(training, read_history(job.folder), job.then(job.folder, job.data) if job.then else None)
+    return Outcome(training, read_history(job.folder), job.then(job.folder, data=job.data) if job.then else None)
 
 
 def take(waiting: list[Job], ended: set[str], planned: set[str]) -> Job | None:

@@ -161,7 +161,7 @@ def _never_below(
     text = f"a linear classifier on {kind} embeddings is never more than {points:g} points below single-task Cl"
     cells = Cells()
     for dataset in study.plan.datasets:
-        for tasks, task in [(tasks, task) for tasks in task_sets for task in tasks]:
+        for tasks, task in ((trained, task) for trained in task_sets for task in trained):
             protocol = lp if task == "lp" else "paper"
             base = baseline(study, dataset, task, protocol)
             for source in _subjects(subject, tasks, "linear", protocol):
@@ -177,7 +177,7 @@ def _finetuning_loses(study: Study, lp: str, subject: str) -> Claim:
     text = "the fine-tuned model is almost always (nine times in ten) outperformed by the linear classifier"
     cells = Cells()
     for dataset in study.plan.datasets:
-        for tasks, task in [(tasks, task) for tasks in PAIRS for task in tasks]:
+        for tasks, task in ((trained, task) for trained in PAIRS for task in trained):
             protocol = lp if task == "lp" else "paper"
             tuned = Source("finetuned", tasks, probe_of("finetuned", protocol), protocol).scores(study, dataset, task)
             for source in _subjects(subject, tasks, "linear", protocol):

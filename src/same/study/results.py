@@ -33,20 +33,12 @@ class Run(NamedTuple):
     """A finished run: one row of `runs.csv`.
 
     Attributes:
-        run: key of the configuration.
-        dataset: name of the dataset.
-        method: name of the method.
-        tasks: tasks it was trained on.
-        split: number of the split.
-        settings: the other keys of the configuration, in full.
-        epochs: number of epochs.
+        run: key of the configuration, which is (dataset, method, tasks, split) and all other keys in `settings`.
         best_epoch: epoch of the best validation, whose weights were kept.
         cap: the most epochs it could take.
         updates: number of optimiser steps.
         examples: number of training examples seen, by task.
         cpu_seconds: CPU time of the training.
-        version: version of this package.
-        commit: commit of this package.
     """
 
     run: str
@@ -188,14 +180,7 @@ def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any
 
 @dataclass(frozen=True)
 class Study:
-    """A study: its plan, and the results so far.
-
-    Attributes:
-        folder: folder of the study.
-        plan: what it consists of.
-        results: all results in the folder.
-        failed: errors of failed runs, by key.
-    """
+    """A study: its folder, its plan, all results in the folder, and the errors of failed runs by key."""
 
     folder: Path
     plan: Plan
@@ -206,8 +191,9 @@ class Study:
     def open(cls, folder: Path) -> "Study":
         """The study in a folder, finished or not."""
         study = cls(folder, read_plan(folder), Results.read(folder), {})
-        errors = {config.key: read_error(folder, config.key) for config in study.configs}
-        study.failed.update({key: error for key, error in errors.items() if error is not None})
+        for key in (config.key for config in study.configs):
+            if (error := read_error(folder, key)) is not None:
+                study.failed[key] = error
         return study
 
     @cached_property

@@ -41,13 +41,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job returns to the driver.
-
-    Attributes:
-        training: summary of the training; None if the run was given up.
-        history: one record per validation.
-        value: what `Job.then` returned.
-    """
+    """Summary of a run's training (None if it was given up), its history, and what `Job.then` returned."""
 
     training: dict[str, Any] | None
     history: list[dict[str, Any]]
@@ -55,12 +49,9 @@ class Outcome:
 
 
 class Event(NamedTuple):
-    """News of a job.
+    """News of the job whose configuration has this key: `start`, `step`, `done` or `failed`.
 
-    Attributes:
-        what: `start`, `step`, `done` or `failed`.
-        key: key of the job's configuration.
-        value: of `step`, the steps taken and the most steps; of `done`, the `Outcome`; of `failed`, the error.
+    The value of a step is (steps taken, most steps), of a job that is done its `Outcome`, of a failed one the error.
     """
 
     what: str
@@ -89,16 +80,9 @@ def execute(
     from same.runs import run
     from same.training import GivenUpTraining, read_history
 
-    training = None
+    give_up = job.give_up or (lambda history: False)
     try:
-        training = run(
-            job.config,
-            job.folder,
-            data=job.data,
-            report=report,
-            stop=stop,
-            give_up=job.give_up or (lambda history: False),
-        )
+        training = run(job.config, job.folder, data=job.data, report=report, stop=stop, give_up=give_up)
     except GivenUpTraining:
         return Outcome(None, read_history(job.folder))
     saved()

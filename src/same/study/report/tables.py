@@ -29,11 +29,9 @@ def probe_of(method: str, protocol: str = "paper") -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """Scores over splits, in percent, with the published number.
+    """Scores by split, in percent, with the published number.
 
     Attributes:
-        values: scores by split.
-        published: number of the paper, if it has one.
         against: paired comparison with classical training: on one task, in Table 4 on the same two tasks.
         blank: whether the paper's table has nothing here.
         planned: number of splits of the study.
@@ -135,12 +133,9 @@ class Line(NamedTuple):
     """A row of a table.
 
     Attributes:
-        label: label of the row.
-        source: where its scores come from.
         task: task that is measured; empty where the columns name tasks.
         base: source that it is compared with; `SINGLE_TASK` for the single-task classical model of each task.
         question: question of the paper whose published numbers stand beside it.
-        name: name of the model.
     """
 
     label: str
@@ -291,13 +286,7 @@ def delta_values(
 ) -> dict[int, float]:
     """Δm of a multi-task model by split; a split on which a single-task model scores 0 is left out.
 
-    Args:
-        study: study that has the runs.
-        dataset: name of the dataset.
-        method: method of the model.
-        tasks: tasks of the model.
-        lp: protocol of link prediction.
-        probe: probe of the model; by default the paper's.
+    `lp` is the protocol of link prediction, `probe` the probe of the model, by default the paper's.
     """
     ours, bases = [], []
     for task in tasks:

@@ -66,7 +66,7 @@ def made_study(scores: dict, plan: Plan, folder: Path = Path("nowhere")) -> Stud
         made = []
         for (model, probe, task), score in rows.items():
             for protocol in ("paper", "released") if task == "lp" else ("paper",):
-                place = (model, "test", task, probe, protocol, config.pair if task == "lp" else "")
+                place = (model, "test", task, probe, protocol, config.pair)
                 made += [Score(*place, "main", score / 100), Score(*place, "other", 0.0)]
         results.add(made_run(config), made)
     return Study(folder, plan, results, {})

@@ -62,3 +62,5 @@ def test_the_build_adds_the_commit_of_the_source(checkout, monkeypatch, target, 
         data = {"force_include": {}}
         hook.initialize(version, data)
         assert {to: Path(path).read_text().strip() for path, to in data["force_include"].items()} == expected
+        hook.finalize(version, data, "")
+        assert not any(Path(path).exists() for path in data["force_include"])

@@ -1,6 +1,7 @@
 """The tables of a study: written and read, damaged, and as pivots."""
 
 import gzip
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,7 @@ CONFIGS = [Config(dataset='a "set", quoted', method=m, split=k, width=8) for m i
 SCORES = [
     Score("esame", "test", "lp", "linear", "paper", "symmetric", "roc_auc", 1 / 3),
     Score("esame", "test", "lp", "linear", "paper", "symmetric", "average_precision", 0.1),
-    Score("esame", "test", "gc", "own", "paper", "", "accuracy", 0.25),
+    Score("esame", "test", "gc", "own", "paper", "symmetric", "accuracy", 0.25),
 ]
 
 
@@ -102,15 +103,13 @@ def test_damaged_tables_are_reported_and_left_alone(results, tmp_path, name, har
 
 def test_no_flipped_bit_changes_a_score(results, tmp_path):
     results.write(tmp_path)
-    content, noticed = (tmp_path / SCORES_TABLE).read_bytes(), 0
+    content, harmless = (tmp_path / SCORES_TABLE).read_bytes(), 0
     for place in range(len(content)):
         (tmp_path / SCORES_TABLE).write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
-        try:
+        with suppress(DamagedError):
             assert Results.read(tmp_path) == results  # A few bits of the format mean nothing.
-        except DamagedError as error:
-            noticed += 1
-            assert f"{SCORES_TABLE}: is damaged" in str(error)
-    assert noticed > 0.9 * len(content)
+            harmless += 1
+    assert harmless < 0.1 * len(content)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +160,7 @@ def test_scores_are_the_main_metric_in_percent_by_split():
 
 
 def test_runs_without_the_probes_that_a_plan_asks_for_are_missing():
-    score = Score("esame", "test", "nc", "network", "paper", "", "accuracy", 0.5)
+    score = Score("esame", "test", "nc", "network", "paper", "concat", "accuracy", 0.5)
     study = study_of(PLAN, [score])
     assert {(c.method, c.tasks) for c in study.missing()} == {
         ("untrained", ("gc", "nc", "lp")),

@@ -23,7 +23,7 @@ Row = tuple[int, int, str]
 TESTS = (
     "tests/trust",
     "tests/test_estimator.py::test_eight_threads_get_one_answer",
-    "tests/study/test_study.py::test_workers_do_not_change_results",
+    "tests/study/test_run.py::test_killed_and_continued_it_ends_in_the_same_table",
     "tests/test_training.py::test_a_loss_that_is_not_finite_stops_with_step_and_task",
     "tests/graphs/test_sources.py",
     "tests/graphs/test_tu.py",

@@ -19,8 +19,7 @@ from same import files
 from same.errors import DamagedError, InputError
 from same.files import atomic, clean, locked, read_json, seal, unseal, write_json
 from same.runs import open_run, run
-from same.study.plan import Plan
-from same.study.run import remember
+from same.study.plan import Plan, remember
 from same.tensors import load_tensors, save_tensors
 from same.training import read_history
 from same.tuning.search import Search, resume

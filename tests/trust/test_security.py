@@ -19,8 +19,9 @@ from same.graphs import GraphStore, as_store, load, sources
 from same.graphs.tu import read_tu
 from same.runs import open_run
 from same.study.plan import Plan
-from same.study.report import to_latex, to_markdown, write_report
-from same.study.results import RunResult, Study
+from same.study.report import make_tables, write_report
+from same.study.report.page import to_latex, to_markdown
+from same.study.results import Results, Score, Study, make_run
 from same.tensors import load_tensors
 from same.tuning.report import write_tuning_report
 from same.tuning.search import Search, Tuning, read_search
@@ -192,29 +193,24 @@ PAGE_SCRIPTS = 1  # Our own, which sorts tables.
 
 
 def test_the_page_of_a_study_escapes_names_labels_settings_and_errors(tmp_path):
-    plan = Plan(
-        questions=("overview", "Q1", "Q4"), datasets=(EVIL,), splits=(0, 1), settings=(("pair", "concat"), ("seed", 0))
-    )
-    runs, failed = {}, {}
+    plan = Plan(questions=("overview", "Q1", "Q4"), datasets=(EVIL,), splits=(0, 1), settings={"seed": 0})
+    results, failed = Results(), {}
     for number, config in enumerate(plan.runs()):
-        rows = [
-            {"model": model, "probe": probe, "task": task, "scores": {EVIL: 0.5 + number / 1000}}
+        if number % 5 == 0:
+            failed[config.key] = f"InputError: {EVIL}"
+            continue
+        scores = [
+            Score(model, "test", task, probe, protocol, config.pair, EVIL, 0.5 + number / 1000)
             for model in (config.method, "raw", "majority", EVIL)
             for probe in ("linear", "network", "own", "none")
             for task in ("gc", "nc", "lp")
+            for protocol in ("paper", "released")
         ]
-        training = {
-            "best": {"epoch": EVIL},
-            "epochs": EVIL,
-            "seconds": 1.0,
-            "cpu_seconds": 1.0,
-            "versions": {EVIL: EVIL},
-        }
-        if number % 5:
-            runs[config.key] = RunResult(config, training, {"paper": rows, "released": rows})
-        else:
-            failed[config.key] = f"InputError: {EVIL}"
-    study = Study(tmp_path, plan, runs, failed)
+        training = {"best": {"epoch": EVIL}, "epochs": EVIL, "steps": EVIL, "examples": {EVIL: 1}, "cpu_seconds": 1.0}
+        run = make_run(config, training)
+        settings = {**run.settings, "width": EVIL}
+        results.add(run._replace(settings=settings, version=EVIL, commit=EVIL), scores)
+    study = Study(tmp_path, plan, results, failed)
     page = write_report(study).read_text(encoding="utf-8")
     assert page.count("<script") == PAGE_SCRIPTS
     assert "&lt;script&gt;" in page

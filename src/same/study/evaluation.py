@@ -1,6 +1,5 @@
-"""Evaluation of a finished run of a study."""
+"""Stands in for `same.probes.evaluate` until that lands."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,11 +20,11 @@ class Score(NamedTuple):
 def evaluate_run(
     folder: Path,
     *,
-    protocols: tuple[str, ...],
-    networks: tuple[str, ...],
-    floors: bool,
-    data: Path | None,
-    choose: str | None,
+    protocols: tuple[str, ...] = ("paper",),
+    networks: tuple[str, ...] = (),
+    floors: bool = False,
+    data: Path | None = None,
+    choose: str | None = None,
 ) -> list[Score]:
     """Stands in for `same.probes.evaluate.evaluate_run` until that lands."""
     from same.probes.evaluate import evaluate_run as evaluate
@@ -39,32 +38,6 @@ def evaluate_run(
         if tasks := [task for task in networks if measured is None or task in measured]:
             rows += evaluate(folder, probes=("network",), floors=False, tasks=tasks, **options)
         for row in rows:
-            place = (row.model, "test", row.task, row.probe, protocol, pair if row.task == "lp" else "")
+            place = (row.model, "test", row.task, row.probe, protocol, pair)
             scores += [Score(*place, metric, value) for metric, value in row.scores.items()]
     return scores
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Evaluates a finished run on its test graphs under both protocols.
-
-    Attributes:
-        networks: tasks for which a network probe is trained.
-        floors: whether to add the floors.
-        choose: what linear probes choose their C by.
-    """
-
-    networks: tuple[str, ...] = ()
-    floors: bool = False
-    choose: str | None = None
-
-    def __call__(self, folder: Path, data: Path | None) -> list[Score]:
-        """Scores of the run in a folder."""
-        return evaluate_run(
-            folder,
-            protocols=("paper", "released"),
-            networks=self.networks,
-            floors=self.floors,
-            data=data,
-            choose=self.choose,
-        )

@@ -33,20 +33,12 @@ class Run(NamedTuple):
     """A finished run: one row of `runs.csv`.
 
     Attributes:
-        run: key of the configuration.
-        dataset: name of the dataset.
-        method: name of the method.
-        tasks: tasks it was trained on.
-        split: number of the split.
-        settings: the other keys of the configuration, in full.
-        epochs: number of epochs.
+        run: key of the configuration, which is (dataset, method, tasks, split) and all other keys in `settings`.
         best_epoch: epoch of the best validation, whose weights were kept.
         cap: the most epochs it could take.
         updates: number of optimiser steps.
         examples: number of training examples seen, by task.
         cpu_seconds: CPU time of the training.
-        version: version of this package.
-        commit: commit of this package.
     """
 
     run: str
@@ -132,25 +124,35 @@ def _to_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
-def _format_run(run: Run) -> tuple[Any, ...]:
-    def plain(values: dict[str, Any]) -> str:
-        return json.dumps(values, sort_keys=True, separators=(",", ":"))
+def _to_json(values: dict[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
-    return run._replace(tasks="+".join(run.tasks), settings=plain(run.settings), examples=plain(run.examples))  # type: ignore[arg-type]
+
+def _from_json(text: str) -> dict[str, Any]:
+    values = json.loads(text)
+    if not isinstance(values, dict):
+        raise ValueError(f"{text!r} is not an object")
+    return values
+
+
+_FORMAT: dict[str, Callable[[Any], Any]] = {"tasks": "+".join, "settings": _to_json, "examples": _to_json}
+_PARSE: dict[str, Callable[[str], Any]] = {
+    "tasks": lambda text: tuple(text.split("+")),
+    **{"settings": _from_json, "examples": _from_json, "cpu_seconds": float},
+    **dict.fromkeys(("split", "epochs", "best_epoch", "cap", "updates"), int),
+}
+
+
+def _format_run(run: Run) -> list[Any]:
+    return [_FORMAT.get(name, str)(value) for name, value in run._asdict().items()]
 
 
 def _parse_run(row: list[str]) -> Run:
-    values = dict(zip(Run._fields, row, strict=True))
-    numbers = {name: int(values[name]) for name in ("split", "epochs", "best_epoch", "cap", "updates")}
-    tables = {name: dict(json.loads(values[name])) for name in ("settings", "examples")}
-    texts = {name: values[name] for name in ("run", "dataset", "method", "version", "commit")}
-    tasks, seconds = tuple(values["tasks"].split("+")), float(values["cpu_seconds"])
-    return Run(**texts, **numbers, **tables, tasks=tasks, cpu_seconds=seconds)
+    return Run._make(_PARSE.get(name, str)(text) for name, text in zip(Run._fields, row, strict=True))
 
 
 def _parse_score(row: list[str]) -> tuple[str, Score]:
-    key, *texts, number = row
-    return key, Score(*texts, float(number))
+    return row[0], Score._make([*row[1:-1], float(row[-1])])
 
 
 def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any]) -> list[Any]:
@@ -178,14 +180,7 @@ def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any
 
 @dataclass(frozen=True)
 class Study:
-    """A study: its plan, and the results so far.
-
-    Attributes:
-        folder: folder of the study.
-        plan: what it consists of.
-        results: all results in the folder.
-        failed: errors of failed runs, by key.
-    """
+    """A study: its folder, its plan, all results in the folder, and the errors of failed runs by key."""
 
     folder: Path
     plan: Plan
@@ -196,8 +191,9 @@ class Study:
     def open(cls, folder: Path) -> "Study":
         """The study in a folder, finished or not."""
         study = cls(folder, read_plan(folder), Results.read(folder), {})
-        errors = {config.key: read_error(folder, config.key) for config in study.configs}
-        study.failed.update({key: error for key, error in errors.items() if error is not None})
+        for key in (config.key for config in study.configs):
+            if (error := read_error(folder, key)) is not None:
+                study.failed[key] = error
         return study
 
     @cached_property
@@ -231,7 +227,7 @@ class Study:
         for key, run in self.runs.items():
             kind = (run.dataset, run.method, run.tasks, run.settings["weighting"], run.settings["adapts"])
             for score in self.results.scores[key]:
-                if score.part == "test" and score.pair in ("", run.settings["pair"]):
+                if (score.part, score.pair) == ("test", run.settings["pair"]):
                     measured = (score.model, score.task, score.probe, score.protocol)
                     # The first of several metrics is the main one.
                     pivot.setdefault((*kind, *measured), {}).setdefault(run.split, 100 * score.score)

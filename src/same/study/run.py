@@ -3,7 +3,9 @@
 import shutil
 from collections import defaultdict
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from same.config import Config
@@ -14,7 +16,7 @@ from same.probes.large import is_large
 from same.study.engines import Engine, Event, Job, local
 from same.study.engines.base import RUNS, record_failure
 from same.study.engines.overview import Overview
-from same.study.evaluation import Evaluation
+from same.study.evaluation import evaluate_run
 from same.study.plan import PLAN, TASKS, Plan, first_of, remember
 from same.study.results import Results, Study, make_run
 from same.tasks import make_tasks
@@ -79,10 +81,16 @@ def _jobs(plan: Plan, study: Study, data: Path | None) -> list[Job]:
     for config in missing:
         # The rows of a run are replaced as a whole: probes it has already are part of the new evaluation.
         networks = study.networks(config.key) | set(plan.networks(config))
-        evaluation = Evaluation(tuple(t for t in TASKS if t in networks), plan.floors(config), plan.choose)
+        evaluate = partial(
+            evaluate_run,
+            protocols=("paper", "released"),
+            networks=tuple(task for task in TASKS if task in networks),
+            floors=plan.floors(config),
+            choose=plan.choose,
+        )
         keep = study.plan.keep_models or config.key in first
         place = study.folder / RUNS / config.key
-        jobs.append(Job(config, place, data, first_of(config), then=evaluation, keep=keep))
+        jobs.append(Job(config, place, data, first_of(config), then=evaluate, keep=keep))
     return jobs
 
 
@@ -121,20 +129,12 @@ def describe(config: Config) -> str:
 
 
 def expected_seconds(configs: list[Config], study: Study | None) -> float | None:
-    """Expected CPU time of training, from similar runs; None if no run is finished."""
+    """Expected CPU time of training, from finished runs of the same kind; None if there is no finished run."""
     times: dict[Any, list[float]] = defaultdict(list)
     for run in study.runs.values() if study else ():
-        for key in _similar(run.dataset, run.method, run.tasks):
+        for key in ((run.dataset, run.method, len(run.tasks)), (run.method, len(run.tasks)), None):
             times[key].append(run.cpu_seconds)
     if not times:
         return None
-    total = 0.0
-    for c in configs:
-        similar = next(times[key] for key in _similar(c.dataset, c.method, c.tasks) if key in times)
-        total += sum(similar) / len(similar)
-    return total
-
-
-def _similar(dataset: str, method: str, tasks: Collection[str]) -> tuple[Any, ...]:
-    """Groups of runs that a run belongs to, the closest first."""
-    return (dataset, method, len(tasks)), (method, len(tasks)), method, None
+    keys = [((c.dataset, c.method, len(c.tasks)), (c.method, len(c.tasks)), None) for c in configs]
+    return sum(mean(next(times[key] for key in like if key in times)) for like in keys)

@@ -25,7 +25,7 @@ class Job:
         folder: folder of the run.
         data: folder of local datasets.
         after: key of the run that must end before this one starts.
-        then: called with the folder of the finished run and `data`; its return value comes back to the driver.
+        then: called as `then(folder, data=data)` for the finished run; its return value comes back to the driver.
         give_up: called with the history after every validation; returns whether to leave the run unfinished.
         keep: whether the driver needs the files of the run afterwards, where workers have disks of their own.
     """
@@ -34,20 +34,14 @@ class Job:
     folder: Path
     data: Path | None = None
     after: str | None = None
-    then: Callable[[Path, Path | None], Any] | None = None
+    then: Callable[..., Any] | None = None
     give_up: Callable[[Sequence[dict[str, Any]]], bool] | None = None
     keep: bool = False
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job returns to the driver.
-
-    Attributes:
-        training: summary of the training; None if the run was given up.
-        history: one record per validation.
-        value: what `Job.then` returned.
-    """
+    """Summary of a run's training (None if it was given up), its history, and what `Job.then` returned."""
 
     training: dict[str, Any] | None
     history: list[dict[str, Any]]
@@ -55,12 +49,9 @@ class Outcome:
 
 
 class Event(NamedTuple):
-    """News of a job.
+    """News of the job whose configuration has this key: `start`, `step`, `done` or `failed`.
 
-    Attributes:
-        what: `start`, `step`, `done` or `failed`.
-        key: key of the job's configuration.
-        value: of `step`, the steps taken and the most steps; of `done`, the `Outcome`; of `failed`, the error.
+    The value of a step is (steps taken, most steps), of a job that is done its `Outcome`, of a failed one the error.
     """
 
     what: str
@@ -89,20 +80,13 @@ def execute(
     from same.runs import run
     from same.training import GivenUpTraining, read_history
 
-    training = None
+    give_up = job.give_up or (lambda history: False)
     try:
-        training = run(
-            job.config,
-            job.folder,
-            data=job.data,
-            report=report,
-            stop=stop,
-            give_up=job.give_up or (lambda history: False),
-        )
+        training = run(job.config, job.folder, data=job.data, report=report, stop=stop, give_up=give_up)
     except GivenUpTraining:
         return Outcome(None, read_history(job.folder))
     saved()
-    return Outcome(training, read_history(job.folder), job.then(job.folder, job.data) if job.then else None)
+    return Outcome(training, read_history(job.folder), job.then(job.folder, data=job.data) if job.then else None)
 
 
 def take(waiting: list[Job], ended: set[str], planned: set[str]) -> Job | None:

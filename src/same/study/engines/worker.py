@@ -33,13 +33,9 @@ _UPLOAD_SECONDS, _UPLOAD_SHARE = 5.0, 0.02  # Least time between two uploads, an
 
 def read_files(folder: Path) -> Files:
     """All files of a run's folder that are not hidden; none if there is no folder."""
-    paths = [path for path in folder.rglob("*") if path.is_file()]
-    names = {str(path.relative_to(folder)): path for path in paths}
-    return {
-        name: path.read_bytes()
-        for name, path in names.items()
-        if not any(part.startswith(".") for part in Path(name).parts)
-    }
+    names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    shown = [name for name in names if not any(part.startswith(".") for part in name.parts)]
+    return {str(name): (folder / name).read_bytes() for name in shown}
 
 
 def write_files(folder: Path, files: Files) -> None:
@@ -86,15 +82,9 @@ def unpack_set(packed: tuple[str, bytes]) -> Path:
 
 @dataclass(frozen=True)
 class Driver:
-    """What a worker knows about its driver.
+    """What a worker knows about its driver: the mark of its folder of runs and the options of `RayEngine`, too.
 
-    Attributes:
-        version: version of this package.
-        cwd: working directory, for datasets named by relative paths.
-        mark: mark of the folder of runs; empty if checkpoints go elsewhere.
-        checkpoints: address of the remote folders.
-        cpus: number of CPUs per run.
-        gpus: number of GPUs per run.
+    Relative paths of datasets start at its working directory.
     """
 
     version: str = __version__
@@ -108,17 +98,14 @@ class Driver:
 def work(
     job: Job, files: Files, first: Files, packed: tuple[str, bytes] | None, driver: Driver
 ) -> tuple[Outcome | None, Files, str]:
-    """Execute one run.
+    """Execute one run, and return its outcome, its files if the job keeps them, and its error if it is at fault.
 
     Args:
         job: job to execute.
         files: files of the run that the driver has.
         first: files of the run that this one starts from.
-        packed: the dataset, if it is sent.
+        packed: dataset, if it is sent.
         driver: facts about the driver.
-
-    Returns:
-        The outcome, the files of the run if the job keeps them, and the error if the run itself is at fault.
     """
     from same.machine import settle
 

@@ -24,18 +24,12 @@ COLUMNS = ("question", "claim", "LP", "for", "verdict", "numbers", "published")
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim and its verdict.
+    """A claim, under a protocol of link prediction, for SAME or the untrained encoder in its place, and its verdict.
 
     Attributes:
-        question: question of the paper.
-        text: the claim.
-        protocol: how link prediction is evaluated.
-        subject: what it is checked for: SAME, or the untrained encoder in its place.
-        holds: whether it holds for the means over splits of the finished cells; None if there are none.
+        holds: whether it holds for the means over splits of the `run` of all `cells` with scores; None without any.
         numbers: the numbers that decide.
         sure: whether a failure is more than chance: with enough cells, the worst of them is below any bar.
-        run: number of cells with scores.
-        cells: number of cells on the study's datasets.
         published: number of cells in which the paper's numbers reach the bar.
     """
 
@@ -65,12 +59,7 @@ class Claim:
 
 @dataclass
 class Cells:
-    """The cells of the paper's tables that a claim is about.
-
-    Attributes:
-        ours: one number per split; none where runs are missing.
-        paper: the published number, where there is one.
-    """
+    """The cells of the paper's tables that a claim is about: our numbers, one per split, and published ones."""
 
     ours: dict[str, list[float]] = field(default_factory=dict)
     paper: dict[str, float] = field(default_factory=dict)
@@ -161,7 +150,7 @@ def _never_below(
     text = f"a linear classifier on {kind} embeddings is never more than {points:g} points below single-task Cl"
     cells = Cells()
     for dataset in study.plan.datasets:
-        for tasks, task in [(tasks, task) for tasks in task_sets for task in tasks]:
+        for tasks, task in ((trained, task) for trained in task_sets for task in trained):
             protocol = lp if task == "lp" else "paper"
             base = baseline(study, dataset, task, protocol)
             for source in _subjects(subject, tasks, "linear", protocol):
@@ -177,7 +166,7 @@ def _finetuning_loses(study: Study, lp: str, subject: str) -> Claim:
     text = "the fine-tuned model is almost always (nine times in ten) outperformed by the linear classifier"
     cells = Cells()
     for dataset in study.plan.datasets:
-        for tasks, task in [(tasks, task) for tasks in PAIRS for task in tasks]:
+        for tasks, task in ((trained, task) for trained in PAIRS for task in trained):
             protocol = lp if task == "lp" else "paper"
             tuned = Source("finetuned", tasks, probe_of("finetuned", protocol), protocol).scores(study, dataset, task)
             for source in _subjects(subject, tasks, "linear", protocol):

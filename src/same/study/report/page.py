@@ -28,14 +28,11 @@ MARKS = (
 
 
 def write_report(study: Study, *, data: Path | None = None) -> Path:
-    """Write the report of a study into its folder.
+    """Write the report of a study into its folder and return the path of the page.
 
     Args:
         study: study to report.
         data: folder of local datasets, for figures of embeddings.
-
-    Returns:
-        Path of the page.
     """
     tables, claims = make_tables(study), check_claims(study)
     figures = make_figures(study, tables, data)

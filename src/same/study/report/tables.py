@@ -1,6 +1,6 @@
 """The paper's tables, as pivots of a study's scores."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -29,11 +29,9 @@ def probe_of(method: str, protocol: str = "paper") -> str:
 
 @dataclass(frozen=True)
 class Cell:
-    """Scores over splits, in percent, with the published number.
+    """Scores by split, in percent, with the published number.
 
     Attributes:
-        values: scores by split.
-        published: number of the paper, if it has one.
         against: paired comparison with classical training: on one task, in Table 4 on the same two tasks.
         blank: whether the paper's table has nothing here.
         planned: number of splits of the study.
@@ -122,17 +120,7 @@ class Source(NamedTuple):
 
     def scores(self, study: Study, dataset: str, task: str) -> dict[int, float]:
         """Scores of a task by split."""
-        return study.scores(
-            dataset,
-            self.method,
-            self.tasks,
-            task,
-            self.probe,
-            protocol=self.protocol,
-            model=self.model,
-            weighting=self.weighting,
-            adapts=self.adapts,
-        )
+        return study.scores(dataset=dataset, task=task, **self._asdict())
 
     def planned(self, study: Study) -> bool:
         """Whether such runs are part of the study; otherwise a row is left out, not called missing."""
@@ -145,30 +133,25 @@ class Line(NamedTuple):
     """A row of a table.
 
     Attributes:
-        label: label of the row.
-        source: where its scores come from.
         task: task that is measured; empty where the columns name tasks.
-        base: source that it is compared with, given the task.
+        base: source that it is compared with; `SINGLE_TASK` for the single-task classical model of each task.
         question: question of the paper whose published numbers stand beside it.
-        name: name of the model.
     """
 
     label: str
     source: Source
     task: str = ""
-    base: Callable[[str], Source] | None = None
+    base: Source | None = None
     question: str = ""
     name: str = ""
 
 
+SINGLE_TASK = Source("classical", (), "own")
+
+
 def baseline(study: Study, dataset: str, task: str, protocol: str = "paper") -> dict[int, float]:
     """Scores of the single-task classical model by split, with its own head (under `released`, by a linear probe)."""
-    return single_task(task, protocol).scores(study, dataset, task)
-
-
-def single_task(task: str, protocol: str = "paper") -> Source:
-    """The single-task classical model, which others are compared with."""
-    return Source("classical", (task,), probe_of("classical", protocol), protocol)
+    return study.scores(dataset, "classical", (task,), task, probe_of("classical", protocol), protocol=protocol)
 
 
 def floors(task: str = "", label: str = "", *, protocol: str = "paper", untrained: str = "linear") -> list[Line]:
@@ -218,7 +201,10 @@ def _cell(study: Study, line: Line, dataset: str, task: str) -> Cell:
     if not line.task and task not in source.tasks:
         return Cell(blank=True)
     values = source.scores(study, dataset, task)
-    test = compare(*paired(values, line.base(task).scores(study, dataset, task) if line.base else {}))
+    base = {}
+    if line.base is not None:
+        base = line.base._replace(tasks=line.base.tasks or (task,)).scores(study, dataset, task)
+    test = compare(*paired(values, base))
     paper = published(line.question, source.tasks, task, source.method, dataset) if line.question else None
     return Cell(values, paper, test if test.splits > 1 else None, planned=len(study.plan.splits))
 
@@ -248,8 +234,8 @@ def caption(study: Study, protocol: str = "paper") -> str:
 
 def _overview(study: Study) -> Table:
     models = [("classical", "own"), *((method, "linear") for method in ("classical", *SAMES))]
-    lines = [line._replace(label=MEASURED[line.source.probe], name=LABELS[str(line.source.model)]) for line in floors()]
-    lines += [Line(MEASURED[probe], Source(method, TASKS, probe), base=single_task) for method, probe in models]
+    lines = [line._replace(label=MEASURED[line.source.probe]) for line in floors()]
+    lines += [Line(MEASURED[probe], Source(method, TASKS, probe), base=SINGLE_TASK) for method, probe in models]
     return _pivot(study, "overview", "Overview: one encoder for three tasks", lines, first="measured by")
 
 
@@ -257,7 +243,7 @@ def _table1(study: Study) -> Table:
     lines = []
     for (task,) in SINGLES:
         for method in ("classical", *SAMES):
-            base = None if method == "classical" else single_task
+            base = None if method == "classical" else SINGLE_TASK
             lines.append(Line(task.upper(), Source(method, (task,), probe_of(method)), task, base, "Q1"))
         lines += floors(task)
     title = "Table 1 (Q1): single-task classical models, and a linear classifier on single-task SAME embeddings"
@@ -265,15 +251,15 @@ def _table1(study: Study) -> Table:
 
 
 def _table2(study: Study) -> Table:
-    kinds = [("classical", tasks) for tasks in SINGLES] + [("finetuned", tasks) for tasks in PAIRS]
+    kinds: list[tuple[str, tuple[str, ...]]] = [("classical", tasks) for tasks in SINGLES]
+    kinds += [("finetuned", tasks) for tasks in PAIRS]
     kinds += [(method, tasks) for method in SAMES for tasks in PAIRS + ALL]
     lines = []
     for method, tasks in kinds:
-        base = None if method == "classical" else single_task
+        base = None if method == "classical" else SINGLE_TASK
         lines.append(Line("+".join(tasks).upper(), Source(method, tasks, probe_of(method)), "", base, "Q2"))
     title = "Table 2 (Q2): single-task classical, fine-tuned, and a linear classifier on multi-task SAME embeddings"
-    floor_lines = [line._replace(name=LABELS[str(line.source.model)]) for line in floors(label="none")]
-    return _pivot(study, "table2", title, [*lines, *floor_lines])
+    return _pivot(study, "table2", title, [*lines, *floors(label="none")])
 
 
 def _table3(study: Study) -> Table:
@@ -282,7 +268,8 @@ def _table3(study: Study) -> Table:
         methods = ("classical", *(["finetuned"] if tasks in PAIRS else []), *SAMES, "untrained")
         for method in methods:
             source = Source(method, TASKS if method == "untrained" else tasks, "")
-            if not all(each.planned(study) for each in (source, *map(single_task, tasks))):
+            singles = [SINGLE_TASK._replace(tasks=(task,)) for task in tasks]
+            if not all(each.planned(study) for each in (source, *singles)):
                 continue
             cells = []
             for dataset in study.plan.datasets:
@@ -299,13 +286,7 @@ def delta_values(
 ) -> dict[int, float]:
     """Δm of a multi-task model by split; a split on which a single-task model scores 0 is left out.
 
-    Args:
-        study: study that has the runs.
-        dataset: name of the dataset.
-        method: method of the model.
-        tasks: tasks of the model.
-        lp: protocol of link prediction.
-        probe: probe of the model; by default the paper's.
+    `lp` is the protocol of link prediction, `probe` the probe of the model, by default the paper's.
     """
     ours, bases = [], []
     for task in tasks:
@@ -324,11 +305,8 @@ def _table4(study: Study) -> Table:
         (unseen,) = set(TASKS) - set(tasks)
         label, classical = f"{','.join(tasks)}→{unseen}".upper(), Source("classical", tasks, "network")
 
-        def same_tasks(task: str, source: Source = classical) -> Source:
-            return source
-
         lines.append(Line(label, classical, unseen, None, "Q3"))
-        lines += [Line(label, classical._replace(method=method), unseen, same_tasks, "Q3") for method in SAMES]
+        lines += [Line(label, classical._replace(method=method), unseen, classical, "Q3") for method in SAMES]
         lines += floors(unseen, label, untrained="network")
     title = "Table 4 (Q3): a network on the embeddings of two-task models, for the task they were not trained on"
     return _pivot(study, "table4", title, lines)
@@ -346,7 +324,7 @@ def _figure1(study: Study) -> Table:
 def _variants(study: Study, key: str, title: str, variants: list[tuple[str, Source]]) -> Table:
     lines = []
     for task in TASKS:
-        lines += [Line(task.upper(), source, task, single_task, name=name) for name, source in variants]
+        lines += [Line(task.upper(), source, task, SINGLE_TASK, name=name) for name, source in variants]
         lines += floors(task)
     return _pivot(study, key, title, lines)
 

@@ -18,7 +18,7 @@ def test_train_twice(tmp_path):
     assert "best validation at epoch" in out
     assert "gc: validation loss" in out
     assert "epoch 2 step" in err
-    config = json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text())["config"]
     assert (config["method"], config["tasks"], config["split"], config["seed"]) == ("isame", ["gc", "lp"], 3, 5)
     code, out, _ = same(*command)
     assert code == 0
@@ -29,7 +29,7 @@ def test_options_override_the_file_and_the_file_overrides_defaults(tmp_path):
     (tmp_path / "c.toml").write_text('dataset = "planted"\nwidth = 8\nmax_epochs = 1\nseed = 3\ntasks = ["nc"]\n')
     options = ("--seed", "4", "--set", "width=6", "--out", str(tmp_path / "r"), "--json")
     result = CliRunner().invoke(app, ["--quiet", "train", "--config", str(tmp_path / "c.toml"), *options])
-    config = json.loads((tmp_path / "r" / "config.json").read_text())
+    config = json.loads((tmp_path / "r" / "config.json").read_text())["config"]
     assert result.exit_code == 0
     assert (config["seed"], config["width"], config["tasks"], config["layers"]) == (4, 6, ["nc"], 3)
     assert json.loads(result.stdout)["epochs"] == 1
@@ -56,6 +56,31 @@ def test_invalid_settings_print_one_line_and_write_nothing(tmp_path, monkeypatch
         assert len(err.splitlines()) == 1, err
         assert out == ""
         assert not (tmp_path / "run").exists()
+
+
+METHOD = """
+from same.methods.classical import Classical
+
+class Doubled(Classical):
+    name = "doubled"
+    summary = "classical training with doubled losses"
+    reference = ""
+
+    def losses(self, model, batch):
+        return {task: 2 * loss for task, loss in super().losses(model, batch).items()}
+"""
+
+
+def test_train_with_a_method_from_a_file(tmp_path):
+    (tmp_path / "doubled.py").write_text(METHOD)
+    method, out = f"{tmp_path / 'doubled.py'}:Doubled", tmp_path / "run"
+    code, _, err = same("train", "planted", "-m", method, "-t", "nc", "--out", out, *FAST)
+    assert code == 0, err
+    assert json.loads((out / "config.json").read_text())["config"]["method"] == "doubled"
+    code, _, err = same("train", "planted", "-m", f"{tmp_path / 'doubled.py'}:Missing", "--out", tmp_path / "other")
+    assert code == 2
+    assert "Missing" in err
+    assert len(err.splitlines()) == 1
 
 
 def test_train_help_describes_the_methods():

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from same.cli import app
 from same.config import Config
 from same.errors import InputError
-from same.names import METHODS
+from same.methods.registry import METHODS
 from same.tuning.space import DEFAULT, NOT_SEARCHED, make_space, read_space
 
 

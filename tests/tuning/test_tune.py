@@ -15,7 +15,7 @@ import pytest
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-import same.runs
+import same.experiment
 from commands import COMMAND
 from same.cli import app
 from same.errors import InputError
@@ -112,7 +112,7 @@ def test_test_graphs_are_never_read(tmp_path, monkeypatch):
             store = load(source, data)
             return _spoil(store, getattr(split(store, 0), part))
 
-        monkeypatch.setattr(same.runs, "load", load_spoiled)
+        monkeypatch.setattr(same.experiment, "load", load_spoiled)
 
     spoil("test")
     assert outcomes(run_search(tmp_path / "spoiled", 5, search)) == outcomes(plain)
@@ -137,7 +137,8 @@ def _spoil(store, graphs):
         node_y[nodes] = node_y[nodes].max() - node_y[nodes]
         edges[:, links] = rng.permutation(edges[:, links].reshape(-1)).reshape(2, -1)
     assert np.isnan(x).any()
-    return replace(store, x=x, node_y=node_y, edges=edges)
+    labels = {**store.labels, "node_y": replace(store.labels["node_y"], y=node_y)}
+    return replace(store, x=x, labels=labels, edges=edges)
 
 
 def test_samplers_learn_of_failed_trials_and_the_search_continues(tmp_path, monkeypatch):

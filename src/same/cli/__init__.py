@@ -13,7 +13,7 @@ import typer
 from same import __version__
 from same.cli import bench, data, study, train, tune
 from same.errors import InputError
-from same.names import METHODS
+from same.methods.registry import METHODS
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,7 +25,8 @@ app = typer.Typer(
 )
 # In the order of `same --help`.
 app.command()(study.demo)
-app.command(epilog="Methods: " + "; ".join(f"{name} {summary}" for name, summary in METHODS.items()) + ".")(train.train)
+_methods = "; ".join(f"{name} {entry.summary}" for name, entry in METHODS.items())
+app.command(epilog=f"Methods: {_methods}.")(train.train)
 app.command()(train.evaluate)
 app.command()(train.embed)
 app.command()(study.study)

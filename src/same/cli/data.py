@@ -20,7 +20,7 @@ def list_datasets(data: opt.Data = None, as_json: opt.Json = False) -> None:
     Example: same data list --data ~/sets
     """
     from same.cli.render import datasets_text
-    from same.graphs.sources import ALIASES, KNOWN, NAMES, find
+    from same.graphs.io.download import ALIASES, KNOWN, NAMES, find
 
     aliases = {full: alias for alias, full in ALIASES.items()}
     rows: list[dict[str, Any]] = [{"name": "planted", "alias": None, "paper": False, "place": "built in"}]
@@ -43,10 +43,10 @@ def check(
 
     Example: same data check ENZYMES ./my-graphs.zip
     """
-    from same.check import check
     from same.cli.render import summaries_table
-    from same.graphs import load
-    from same.graphs.sources import KNOWN, find
+    from same.graphs import load, summarise
+    from same.graphs.io.download import KNOWN, find
+    from same.tasks import offered
 
     sources = sources or [name for name in KNOWN if find(name, data) is not None]
     if not sources:
@@ -54,7 +54,8 @@ def check(
             "none of the paper's datasets is available: name a dataset or a path, or run `same data fetch ENZYMES`"
         )
     logging.getLogger("same").setLevel(logging.WARNING)  # The summary includes the notes.
-    summaries = [check(load(source, data)) for source in sources]
+    stores = [load(source, data) for source in sources]
+    summaries = [{**summarise(store), "tasks": offered(store)} for store in stores]
     opt.echo(summaries_table(summaries), summaries, as_json)
     if wrong := [summary["name"] for summary in summaries if summary["as_known"] is False]:
         raise InputError(f"{', '.join(wrong)}: the contents differ from the published dataset of that name")
@@ -70,7 +71,7 @@ def fetch(
 
     Example: same data fetch ENZYMES DHFR
     """
-    from same.graphs.sources import fetch
+    from same.graphs.io.download import fetch
 
     places = {name: "built in" if name == "planted" else str(fetch(name, data)) for name in names}
     rows = [{"name": name, "place": place} for name, place in places.items()]
@@ -88,10 +89,10 @@ def make(
 
     Example: same data make --graphs 100000 --out large
     """
-    from same.graphs import GraphStore
+    from same.graphs import open_store, write_store
     from same.graphs.planted import planted_parts
 
-    GraphStore.write(out, planted_parts(graphs, seed))
-    store = GraphStore.open(out)
+    write_store(out, planted_parts(graphs, seed))
+    store = open_store(out)
     sizes = {"graphs": store.num_graphs, "nodes": store.num_nodes, "edges": store.num_edges}
     opt.echo(f"{out}: {store}", {"place": str(out), **sizes}, as_json)

@@ -12,7 +12,7 @@ import typer
 from typer import Argument, Option
 
 from same.errors import InputError
-from same.names import METHODS
+from same.methods.registry import METHODS, load
 
 
 def _complete_method(incomplete: str) -> list[str]:
@@ -69,11 +69,7 @@ def make_engine(
 
 def resolve_method(text: str) -> str:
     """The name of a method; `FILE.py:CLASS` and `package.module:CLASS` are imported and registered first."""
-    if ":" not in text:
-        return text
-    from same.methods import registry
-
-    return str(registry.load(text))
+    return load(text) if ":" in text else text
 
 
 def parse_names(text: str | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
-from same.probes import Row
+from same.probes import Score
 from same.study import Plan, Study
 from same.study.plan import PLAN
 from same.study.run import describe, expected_seconds, todo
@@ -70,18 +70,18 @@ def _number(metric: str, value: float) -> str:
     return f"{value:.3f}" if metric in ("r2", "mae") else f"{100 * value:.1f}"
 
 
-def scores_table(rows: Iterable[Row], title: str) -> Table:
+def scores_table(rows: Iterable[Score], title: str) -> Table:
     """Scores of a run: one line per model and probe, one column per task and metric."""
     rows = list(rows)
-    columns = {(row.task, metric): None for row in rows for metric in row.scores}
-    names = (f"{task} {_SHORT.get(metric, metric)}" for task, metric in columns)
+    columns = {(row.task, row.protocol, row.metric): None for row in rows}
+    several = len({row.protocol for row in rows}) > 1
+    names = (f"{task} {_SHORT.get(m, m)}{f' ({protocol})' if several else ''}" for task, protocol, m in columns)
     table = Table("model", "probe", *names, title=Text(title), title_justify="left")
-    lines: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
+    lines: dict[tuple[str, str], dict[tuple[str, str, str], float]] = {}
     for row in rows:
-        scores = {(row.task, metric): score for metric, score in row.scores.items()}
-        lines.setdefault((row.model, row.probe), {}).update(scores)
+        lines.setdefault((row.model, row.probe), {})[row.task, row.protocol, row.metric] = row.score
     for labels, cells in lines.items():
-        table.add_row(*labels, *(_number(c[1], cells[c]) if c in cells else "" for c in columns))
+        table.add_row(*labels, *(_number(c[2], cells[c]) if c in cells else "" for c in columns))
     return table
 
 

@@ -4,14 +4,14 @@ import json
 import logging
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from same.cli import options as opt
 from same.cli.signals import stop_requests
-from same.machine import settle
+from same.threads import limit_threads
 
 
 def train(
@@ -44,12 +44,13 @@ def train(
         values = {"episodes_per_step": size, **values}
     config = make_config(values | {name: value for name, value in given.items() if value is not None})
 
-    settle(threads)
+    limit_threads(threads)
     from same.cli.render import training_text
-    from same.parallel import LostRankError, join, leave
-    from same.progress import Progress, TensorBoard
-    from same.runs import finished, run
-    from same.training import InterruptedTraining
+    from same.experiment import run
+    from same.saved import finished
+    from same.training.distributed import LostRankError, join, leave
+    from same.training.loop import InterruptedTraining
+    from same.training.progress import Progress, TensorBoard
 
     folder = out or Path("runs") / config.key
     log = logging.getLogger("same")
@@ -82,7 +83,7 @@ def evaluate(
     folder: opt.Run,
     protocol: Annotated[str, Option(help="Of link prediction: paper, or released (the authors' code).")] = "paper",
     pair: Annotated[str | None, Option(help="Pair features: concat or symmetric; as trained by default.")] = None,
-    probes: Annotated[str, Option(help="Any of linear, network, own.")] = "linear,network,own",
+    probes: Annotated[str, Option(help="Any of linear, network, own, paper.")] = "linear,network,own",
     tasks: Annotated[str | None, Option("--tasks", "-t", help="All that the dataset supports by default.")] = None,
     choose: opt.Choose = None,
     floors: Annotated[bool, Option(help="Add the majority class, raw features and the untrained encoder.")] = True,
@@ -94,31 +95,28 @@ def evaluate(
 
     Example: same evaluate runs/first --protocol paper --pair symmetric
     """
-    settle()
-    from dataclasses import asdict
-
+    limit_threads()
     from same.cli.render import scores_table
     from same.probes.evaluate import evaluate_run
-    from same.runs import open_run
+    from same.saved import read
 
+    given: Any = {"protocols": opt.parse_names(protocol), "pair": pair, "choose": choose}
     rows = evaluate_run(
         folder,
         probes=opt.parse_names(probes),
         floors=floors,
+        tasks=opt.parse_names(tasks) or None,
         data=data,
         most_graphs=most_graphs,
-        tasks=opt.parse_names(tasks) or None,
-        protocol=protocol,
-        pair=pair,
-        choose_c=choose,
+        **given,
     )
-    config = open_run(folder).config
+    config = read(folder).config
     about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
     title = (
         f"{config.dataset}, split {config.split}, seed {config.seed}: protocol {protocol}, "
         f"pair features {pair or config.pair}, C {f'chosen by {choose}' if choose else '= 1'}; test graphs, %"
     )
-    values = {**about, "choose": choose, "rows": list(map(asdict, rows))}
+    values = {**about, "choose": choose, "rows": [row._asdict() for row in rows]}
     opt.echo(scores_table(rows, title), values, as_json)
 
 
@@ -134,8 +132,8 @@ def embed(
 
     Example: same embed runs/first ENZYMES --out enzymes.npz
     """
-    settle()
-    from same.embedding import embed_set
+    limit_threads()
+    from same.experiment import embed_set
 
     nodes = embed_set(folder, dataset, out, data=data, kind=kind)
     opt.echo(f"{out}: embeddings of {nodes:,} nodes", {"file": str(out), "format": kind, "nodes": nodes}, as_json)

@@ -9,7 +9,7 @@ from typer import Option
 from same.cli import options as opt
 from same.cli.signals import interruptible
 from same.errors import InputError
-from same.machine import settle
+from same.threads import limit_threads
 
 
 def tune(
@@ -54,7 +54,7 @@ def tune(
     if dataset is None or out is None:
         raise InputError("tune needs a DATASET and --out DIR; `same tune --space` prints the search space")
     chosen, count = opt.make_engine(engine, workers, address, cpus_per_run, gpus_per_run, retries, checkpoints)
-    settle()
+    limit_threads()
     from same.cli.render import tuning_table
     from same.graphs import load
     from same.study.plan import config_name, parse_splits

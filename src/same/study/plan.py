@@ -6,15 +6,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from same.config import FIRST_TASKS, Config, first_config, make_config
+from same.config import Config, make_config
 from same.errors import DamagedError, InputError
 from same.files import is_free, read_json, write_json
+from same.methods.registry import get
 
 log = logging.getLogger("same")
 
 PLAN = "study.json"
 
-TASKS = FIRST_TASKS
+TASKS = ("gc", "nc", "lp")
 SINGLES = tuple((task,) for task in TASKS)
 PAIRS = (("gc", "nc"), ("gc", "lp"), ("nc", "lp"))
 ALL = (TASKS,)
@@ -323,7 +324,8 @@ def config_name(dataset: str, method: str, tasks: Iterable[str]) -> str:
 
 def first_of(config: Config) -> str | None:
     """Key of the run that a run starts from, if there is one."""
-    return first_config(config).key if config.method in BASE else None
+    first = get(config.method).first_phase(config)
+    return None if first is None else first.key
 
 
 def parse_task_sets(text: str) -> tuple[tuple[str, ...], ...]:

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from same.errors import InputError
-from same.streams import stream
+from same.seeding import stream
 from same.tuning.space import Parameter, Space, Values
 
 Records = Sequence[tuple[Values, float | None]]

@@ -15,9 +15,11 @@ from typing import Any
 from same.config import Config, make_config
 from same.errors import DamagedError, InputError
 from same.files import is_free, read_json, write_json
-from same.runs import finished
+from same.methods.registry import get
+from same.saved import finished, read_history
 from same.study.engines.base import RUNS, read_error
-from same.training import is_over, read_history, read_state
+from same.training.checkpoint import read_state
+from same.training.stopping import is_over
 from same.tuning.samplers import choose_sampler
 from same.tuning.space import Space, Values, make_space
 from same.tuning.stopping import History, MedianRule, scores_so_far
@@ -57,7 +59,7 @@ class Search:
     round: int = 4
 
     def __post_init__(self) -> None:
-        if self.method in ("untrained", "infomax"):
+        if not get(self.method).has_heads:
             raise InputError(f"--method: {self.method} has no validation score to tune for")
         if taken := [name for name in ("dataset", "method", "tasks", "split", "seed") if name in self.settings]:
             raise InputError(f"--set: {taken[0]} has an option of its own in a search; use that")
@@ -99,7 +101,8 @@ class Run:
         if (error := read_error(folder, config.key)) is not None:
             return cls("failed", history, seconds, error.splitlines()[0])
         # The last validation of a complete training comes too late to stop it.
-        if (cut := rule.cut(history[:-1] if history and is_over(history, config) else history)) is not None:
+        ended = history and is_over(history, get(config.method).epochs(config), config.patience)
+        if (cut := rule.cut(history[:-1] if ended else history)) is not None:
             return cls("stopped", cut, seconds)
         return cls("done" if history and result else "open", history, seconds)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from same.config import Config, make_config, read_config
 from same.errors import InputError
-from same.names import METHODS
+from same.methods.registry import METHODS
 
 Values = dict[str, Any]
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from same.probes.metrics import Comparison, compare, delta_m, paired
+from same.metrics import Comparison, compare, delta_m, paired
 from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS, Variant, default_settings
 from same.study.published import NAMES, Published, published
 from same.study.results import Study

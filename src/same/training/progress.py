@@ -1,0 +1,123 @@
+"""Progress of one training run: a live table on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from same.errors import InputError
+from same.training.loop import Rule, Schedule, Training
+
+ReportFunction = Callable[[int, int, dict[str, Any]], None]
+"""Function of the step, the maximum number of steps, and a record: {"losses": …} or that of a validation."""
+
+
+class Report(Rule):
+    """Report the losses of every step and the record of every validation.
+
+    Args:
+        report: function to call.
+    """
+
+    def __init__(self, report: ReportFunction) -> None:
+        self.report = report
+
+    def begin(self, training: Training, schedule: Schedule) -> bool:
+        """Report the validation before the first step."""
+        if training.step == 0 and training.validated:
+            self.report(0, schedule.steps, training.history[-1])
+        return False
+
+    def after(self, training: Training, schedule: Schedule) -> bool:
+        """Report a step, and the validation that followed it."""
+        self.report(training.step, schedule.steps, {"losses": training.losses})
+        if training.validated:
+            self.report(training.step, schedule.steps, training.history[-1])
+        return False
+
+
+class TensorBoard:
+    """Writes the losses of every step, and the losses and scores of every validation, for TensorBoard.
+
+    Args:
+        folder: folder of the event files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise InputError("--tensorboard: tensorboard is not installed; `pip install same-gnn[track]`") from None
+        self.writer: Any = SummaryWriter(str(folder))
+
+    def __call__(self, step: int, steps: int, record: dict[str, Any]) -> None:
+        """Log one training step or one validation."""
+        for task, loss in record.get("losses", {}).items():
+            self.writer.add_scalar(f"loss/{task}", loss, step)
+        for task, row in record.get("tasks", {}).items():
+            for name, value in row.items():
+                self.writer.add_scalar(f"validation {name}/{task}", value, step)
+
+
+class Progress:
+    """Shows losses and scores per task while a model trains; passed to the training loop as `report`.
+
+    Args:
+        quiet: print nothing.
+        board: TensorBoard log that receives every record as well.
+    """
+
+    def __init__(self, quiet: bool = False, board: TensorBoard | None = None) -> None:
+        self.quiet, self.board = quiet, board
+        on_terminal = sys.stderr.isatty() and not quiet
+        self.live = Live(console=Console(stderr=True), refresh_per_second=4) if on_terminal else None
+        self.losses: dict[str, float] = {}
+        self.validation: dict[str, Any] = {}
+        self.best: dict[str, Any] = {}
+        self.drawn = 0.0
+
+    def __enter__(self) -> "Progress":
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.live:
+            self.live.stop()
+        if self.board:
+            self.board.writer.close()
+
+    def __call__(self, step: int, steps: int, record: dict[str, Any]) -> None:
+        """Show one training step (`losses`) or one validation (a record of the history)."""
+        if self.board:
+            self.board(step, steps, record)
+        for task, loss in record.get("losses", {}).items():
+            self.losses[task] = 0.95 * self.losses.get(task, loss) + 0.05 * loss  # Single episodes are noisy.
+        if "tasks" in record:
+            self.validation = record
+            if not self.best or record["objective"] < self.best["objective"]:
+                self.best = record
+            if not self.live and not self.quiet:
+                mark = " *" if self.best is record else ""
+                rows = (f"{task} {row['loss']:.3f}/{row['score']:.3f}" for task, row in record["tasks"].items())
+                sys.stderr.write(
+                    f"epoch {record['epoch']} step {step} validation loss/score: {', '.join(rows)}{mark}\n"
+                )
+        if self.live and ("tasks" in record or time.monotonic() - self.drawn > 0.25):
+            self.drawn = time.monotonic()
+            self.live.update(self._table(step, steps))
+
+    def _table(self, step: int, steps: int) -> Table:
+        title = f"step {step:,} of at most {steps:,}, best validation at step {self.best.get('step', 0):,}"
+        columns = ("task", "loss", "validation loss", "score", "best loss", "score")
+        table = Table(*columns, title=title, title_justify="left")
+        for task, row in self.validation.get("tasks", {}).items():
+            loss = f"{self.losses[task]:.4f}" if task in self.losses else ""
+            values = (*row.values(), *self.best["tasks"][task].values())
+            table.add_row(task, loss, *(f"{value:.4f}" for value in values))
+        return table

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import plain
 import torch
+from same.runs import make_method, prepare
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -33,16 +34,15 @@ from torch_geometric.io import read_tu_data
 import same
 from same.config import Config
 from same.episodes import EpisodeSampler, multi_task_episode
-from same.graphs import GraphStore, planted
-from same.graphs.pyg import to_pyg
-from same.graphs.sources import KNOWN
-from same.machine import settle
+from same.graphs import open_store, planted, to_pyg, write_store
+from same.graphs.io.download import KNOWN
+from same.linear import GRID, LinearSVM
+from same.linear.svm import fit_path
 from same.methods import SAME
 from same.nn import Encoder, Model
-from same.probes.protocols import probe_examples
-from same.probes.svm import LinearSVM
-from same.runs import make_method, prepare
+from same.probes.protocols import make_cases, probe_examples
 from same.tasks import make_tasks
+from same.threads import limit_threads
 
 BATCH = 16
 
@@ -147,7 +147,7 @@ def steps(data: Path, turns: int) -> Iterator[Row]:
         method, build, _ = make_method(config)
         sampler = EpisodeSampler(setting.store, setting.split.train, setting.tasks, BATCH, build)
         optimiser = torch.optim.Adam(setting.model.parameters(), lr=config.outer_lr, fused=True)
-        graphs = to_pyg(setting.store)
+        graphs = to_pyg(setting.store, codes=True)
         net = plain.Net(setting.store.num_features, config.width, 6, 3)
         rival = torch.optim.Adam(net.parameters(), lr=config.outer_lr, fused=True)
         whole, recorded, members = name == "isame", {}, {}
@@ -193,7 +193,7 @@ def steps(data: Path, turns: int) -> Iterator[Row]:
     method, build, _ = make_method(config)
     sampler = EpisodeSampler(setting.store, setting.split.train, setting.tasks, BATCH, build)
     optimiser = torch.optim.Adam(setting.model.parameters(), lr=config.outer_lr, fused=True)
-    graphs = [to_pyg(setting.store)[i] for i in setting.split.train]
+    graphs = [to_pyg(setting.store, codes=True)[i] for i in setting.split.train]
     net = plain.Net(setting.store.num_features, config.width, 6, 3)
     rival = torch.optim.Adam(net.parameters(), lr=config.outer_lr, fused=True)
 
@@ -219,8 +219,8 @@ def probe(data: Path, turns: int) -> Iterator[Row]:
     """The linear probe beside scikit-learn's LinearSVC, on the node embeddings of ENZYMES."""
     config = Config(dataset="ENZYMES", degree=0)
     setting = prepare(config, data)
-    examples = probe_examples(setting.store, setting.split, make_tasks(["nc"], setting.store), seed=0, k=0)
-    examples = examples["nc"]["train"]
+    (case,) = make_cases(make_tasks(["nc"], setting.store), ("paper",))
+    examples = probe_examples(setting.store, setting.split, [case], seed=0, k=0)[case]["train"]
     with torch.no_grad():
         x, y = setting.model.encoder(examples.inputs).numpy(), examples.y.numpy()
 
@@ -238,6 +238,12 @@ def probe(data: Path, turns: int) -> Iterator[Row]:
     _, same_problem, other = contenders
     yield ratio("linear probe, ENZYMES nodes, beside LinearSVC", times, same_problem, "ours", ">= 10")
     yield ratio("linear probe, beside LinearSVC of raw embeddings", times, other, "ours", ">= 1")
+    path: dict[str, Callable[[int], object]] = {
+        "eight values of C": lambda turn: fit_path(x, y, GRID),
+        "one": lambda turn: LinearSVM().fit(x, y),
+    }
+    times = take_turns(path, turns, warm=1)
+    yield ratio("linear probe, eight values of C beside one", times, "eight values of C", "one", "<= 3")
 
 
 def loading(data: Path, turns: int) -> Iterator[Row]:
@@ -330,8 +336,8 @@ def growth(graphs: int, turns: int) -> Iterator[Row]:
         contenders = {}
         for count in (chunk, graphs):
             folder = Path(scratch, str(count))
-            GraphStore.write(folder, (planted(chunk, seed=i) for i in range(count // chunk)))
-            store = GraphStore.open(folder)
+            write_store(folder, (planted(chunk, seed=i) for i in range(count // chunk)))
+            store = open_store(folder)
             tasks = make_tasks(["gc", "nc", "lp"], store)
             sampler = EpisodeSampler(store, np.arange(count), tasks, BATCH, multi_task_episode)
             torch.manual_seed(0)
@@ -357,7 +363,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=60, help="how often each contender of a row runs")
     parser.add_argument("--graphs", type=int, default=1_000_000, help="of the large set of `growth`")
     options = parser.parse_args()
-    settle()
+    limit_threads()
     random.seed(0)
     torch.manual_seed(0)
     parts: dict[str, Callable[[], Iterator[Row]]] = {

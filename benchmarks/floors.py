@@ -11,8 +11,8 @@ import torch
 
 from same.config import Config
 from same.graphs.batch import GraphBatch
-from same.machine import settle
-from same.probes.evaluate import Probing
+from same.probes.evaluate import Evaluation
+from same.threads import limit_threads
 
 
 def node_index(batch: GraphBatch) -> torch.Tensor:
@@ -23,21 +23,20 @@ def node_index(batch: GraphBatch) -> torch.Tensor:
 
 def main(folder: Path, splits: int) -> None:
     """Prints a block for each input scaling, and in it a line for each model and task."""
-    settle()
+    limit_threads()
     names = ("ENZYMES", "PROTEINS", "DHFR", "COX2")
     for scaling in ("standardise", "row"):
         cells: dict[str, dict[str, list[float]]] = {}
         for name in names:
             for k in range(splits):
-                for protocol, pair in (("paper", "concat"), ("paper", "symmetric"), ("released", "concat")):
+                for pair, protocols in (("concat", ("paper", "released")), ("symmetric", ("paper",))):
                     config = Config(dataset=name, split=k, scaling=scaling, degree=0, pair=pair, method="untrained")
-                    tasks = None if pair == "concat" and protocol == "paper" else ["lp"]
-                    probing = Probing.of(config, data=folder, tasks=tasks, protocol=protocol)
-                    rows = [*probing.floors(), *probing.rows("node index", node_index, ("linear",))]
-                    for row in rows:
-                        what = f", {protocol}, {pair}" if row.task == "lp" else ""
-                        label = f"{row.task} {next(iter(row.scores))}{what}: {row.model}"
-                        cells.setdefault(label, {}).setdefault(name, []).append(100 * row.main)
+                    tasks = None if pair == "concat" else ["lp"]
+                    evaluation = Evaluation(config, data=folder, tasks=tasks, protocols=protocols)
+                    for row in [*evaluation.floors(), *evaluation.probe("node index", node_index, ("linear",))]:
+                        what = f", {row.protocol}, {pair}" if row.task == "lp" else ""
+                        label = f"{row.task} {row.metric}{what}: {row.model}"
+                        cells.setdefault(label, {}).setdefault(name, []).append(100 * row.score)
         print(f"\nscaling {scaling}, {splits} splits")
         print(f"{'':<52}" + "".join(f"{name:>14}" for name in names))
         for label in sorted(cells):

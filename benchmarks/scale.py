@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from same.runs import lessons, prepare
 
 from same.config import Config
-from same.machine import settle
-from same.runs import lessons, prepare
+from same.threads import limit_threads
 from same.training import train
 
 SETS, METHODS = ("planted", "ENZYMES", "PROTEINS", "DHFR", "COX2"), ("esame", "isame", "classical")
@@ -113,7 +113,7 @@ def _watch(name: str, *arguments: Any) -> None:
 
 def main() -> None:
     """Measures, and prints."""
-    settle()
+    limit_threads()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("steps", "ranks", "large"))
     parser.add_argument("--data", type=Path, help="where the paper's sets lie")

@@ -1,9 +1,11 @@
-"""What several tests need: sets of graphs made by hand, as arrays and as TU files."""
+"""Shared test helpers: small sets of graphs, as arrays and as TU files."""
 
+import hashlib
 import zipfile
 from pathlib import Path
 
 import numpy as np
+import torch
 from hypothesis import strategies as st
 
 from same.graphs.store import GraphStore
@@ -19,7 +21,7 @@ TOY = {
 
 
 def write_tu(folder: Path, name: str = "TOY", **changes: str | None) -> Path:
-    """The toy set in TU format, some files changed or, with None, left out."""
+    """Write the toy set in TU format, with some files changed or, if None, left out."""
     folder.mkdir(parents=True, exist_ok=True)
     for part, text in {**TOY, **changes}.items():
         if text is not None:
@@ -28,7 +30,7 @@ def write_tu(folder: Path, name: str = "TOY", **changes: str | None) -> Path:
 
 
 def zip_tu(folder: Path, path: Path, inside: str = "TOY//") -> Path:
-    """The folder as a zip, as the collection packs it."""
+    """Zip a folder as the TU collection does."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(folder.glob("*.txt")):
             archive.writestr(inside + file.name, file.read_bytes())
@@ -45,14 +47,22 @@ def random_store(seed: int, sizes: list[int], density: float = 0.3, columns: int
         start += size
     return GraphStore.build(
         "random",
-        x=rng.normal(size=(start, columns)),
+        x=rng.normal(size=(start, columns)).astype(np.float32),
         sizes=sizes,
         edge_index=np.concatenate(edges, axis=1),
         graph_y=rng.integers(0, 2, len(sizes)),
         node_y=rng.integers(0, classes, start),
-        graph_classes=("0", "1"),
-        node_classes=tuple(map(str, range(classes))),
+        graph_classes=(0, 1),
+        node_classes=range(classes),
     )
+
+
+def digest(*arrays: np.ndarray | torch.Tensor) -> str:
+    """A checksum of types, shapes and contents."""
+    checksum = hashlib.sha256()
+    for array in map(np.ascontiguousarray, arrays):
+        checksum.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
+    return checksum.hexdigest()[:16]
 
 
 stores = st.builds(

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from same.episodes import Episode, Part, moved
+from same.episodes import Episode, Part, to_device
 from same.graphs.store import GraphStore
 from same.tasks import Examples
 
@@ -154,7 +154,8 @@ def classical_loss(theta: dict, batch: dict, weights: dict, **shape) -> torch.Te
 
 
 def traditional_loss(theta: dict, support: dict, target: dict, weights: dict, alpha: float, heads_only: bool, **shape):
-    i_loss = classical_loss(theta, support, weights, **shape)
+    # The weights λ weigh the outer sum only.
+    i_loss = classical_loss(theta, support, dict.fromkeys(weights, 1.0), **shape)
     names = [n for n in theta if n.startswith("heads.") or (n.startswith("encoder.") and not heads_only)]
     gradients = torch.autograd.grad(i_loss, [theta[n] for n in names], create_graph=True)
     adapted = theta | {n: theta[n] - alpha * g for n, g in zip(names, gradients, strict=True)}
@@ -191,7 +192,7 @@ def to_episode(store: GraphStore, tasks: list, episode: dict) -> Episode:
     for task in tasks:
         support, target = (to_examples(store, task.name, graphs) for graphs in episode[task.name])
         parts.append(Part(task, support, target))
-    return moved(parts, torch.float64)
+    return to_device(parts, torch.float64)
 
 
 def from_examples(store: GraphStore, task: str, examples: Examples) -> list[dict]:

@@ -10,16 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from same.errors import InputError
 
-if TYPE_CHECKING:
-    from same import graphs
+if TYPE_CHECKING:  # For editors and type checkers; at run time see __getattr__.
+    from same import graphs, methods, nn, tasks, training, weighting
     from same.config import PRESETS
-    from same.estimator import SAME
+    from same.estimator import GraphEncoder
+    from same.estimator import GraphEncoder as SAME  # noqa: N814
     from same.graphs import GraphStore, from_networkx, from_pyg, load, to_pyg
 
 __version__ = "0.1.0"
+
+# torch takes seconds to import, so nothing is imported before it is used.
+_HOMES = {
+    "GraphEncoder": "same.estimator",
+    "PRESETS": "same.config",
+    **dict.fromkeys(("GraphStore", "from_networkx", "from_pyg", "load", "to_pyg"), "same.graphs"),
+}
+_ROOMS = ("graphs", "methods", "nn", "tasks", "training", "weighting")
+
 __all__ = [
     "PRESETS",
     "SAME",
+    "GraphEncoder",
     "GraphStore",
     "InputError",
     "__version__",
@@ -27,18 +38,20 @@ __all__ = [
     "from_pyg",
     "graphs",
     "load",
+    "methods",
+    "nn",
+    "tasks",
     "to_pyg",
+    "training",
+    "weighting",
 ]
-
-# torch takes seconds to import, so nothing is imported before it is used.
-_HOMES = {"SAME": "same.estimator", "PRESETS": "same.config"} | dict.fromkeys(
-    ("GraphStore", "from_networkx", "from_pyg", "load", "to_pyg"), "same.graphs"
-)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "graphs":
-        return importlib.import_module("same.graphs")
+    if name in _ROOMS:
+        return importlib.import_module(f"same.{name}")
+    if name == "SAME":  # The name of the estimator in version 0.1.
+        name = "GraphEncoder"
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'same' has no attribute {name!r}")

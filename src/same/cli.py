@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -528,7 +527,7 @@ def bench(
     """
     import subprocess
 
-    from same.graphs.sources import KNOWN, find
+    from same.graphs.io.download import KNOWN, find
 
     script = Path(__file__).parents[2] / "benchmarks" / "bench.py"
     if not script.is_file():
@@ -554,9 +553,8 @@ def evaluate(
     pair: Annotated[
         str | None, typer.Option(help="What probes see of two nodes: concat or symmetric; as trained by default.")
     ] = None,
-    probes: Annotated[str, typer.Option(help="Any of linear, network, own.")] = "linear,network,own",
+    probes: Annotated[str, typer.Option(help="Any of linear, paper, network, own.")] = "linear,network,own",
     tasks: Annotated[str | None, typer.Option("--tasks", "-t", help="All that the set offers by default.")] = None,
-    solver: Annotated[str, typer.Option(help="Of the SVM: newton (ours, exact) or sklearn.")] = "newton",
     choose_c: ChooseCOption = None,
     floors: Annotated[bool, typer.Option(help="Also majority, raw features and the untrained encoder.")] = True,
     most_graphs: Annotated[
@@ -576,12 +574,12 @@ def evaluate(
 
     wanted = probes.split(",")
     names = None if tasks is None else tasks.split(",")
-    how = {"tasks": names, "protocol": protocol, "pair": pair, "solver": solver, "choose_c": choose_c}
+    how: Any = {"protocols": (protocol,), "tasks": names, "pair": pair, "choose": choose_c}
     rows = evaluate_run(folder, probes=wanted, floors=floors, data=data, most_graphs=most_graphs, **how)
     config = open_run(folder).config
     if as_json:
         about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
-        typer.echo(json.dumps({**about, "choose_c": choose_c, "rows": list(map(asdict, rows))}, indent=1))
+        typer.echo(json.dumps({**about, "choose_c": choose_c, "rows": [row._asdict() for row in rows]}, indent=1))
         return
     print_rows(
         rows,
@@ -647,7 +645,7 @@ def data_list(data: DataOption = None, as_json: JsonOption = False) -> None:
 
     Example: same data list --data ~/sets
     """
-    from same.graphs.sources import ALIASES, KNOWN, NAMES, find
+    from same.graphs.io.download import ALIASES, KNOWN, NAMES, find
     from same.show import console
 
     rows: list[dict[str, Any]] = [{"name": "planted", "paper": False, "place": "built in"}]
@@ -682,16 +680,17 @@ def data_check(
 
     Example: same data check ENZYMES ./my-graphs.zip
     """
-    from same.check import check
-    from same.graphs import load
-    from same.graphs.sources import KNOWN, find
+    from same.graphs import load, summarise
+    from same.graphs.io.download import KNOWN, find
     from same.show import print_checks
+    from same.tasks import offered
 
     sources = sources or [name for name in KNOWN if find(name, data) is not None]
     if not sources:
         raise InputError("none of the paper's sets is here: name a set or a path, or `same data fetch ENZYMES`")
     logging.getLogger("same").setLevel(logging.WARNING)  # Notes are part of the summary.
-    checks = [check(load(source, data)) for source in sources]
+    stores = [load(source, data) for source in sources]
+    checks = [{**summarise(store), "tasks": offered(store)} for store in stores]
     if as_json:
         typer.echo(json.dumps(checks, indent=1))
     else:
@@ -711,7 +710,7 @@ def data_fetch(
 
     Example: same data fetch ENZYMES DHFR
     """
-    from same.graphs.sources import fetch
+    from same.graphs.io.download import fetch
 
     places = {}
     for name in names:
@@ -733,11 +732,11 @@ def data_make(
 
     Example: same data make --graphs 100000 --out large
     """
-    from same.graphs import GraphStore
+    from same.graphs import open_store, write_store
     from same.graphs.planted import planted_parts
 
-    GraphStore.write(out, planted_parts(graphs, seed))
-    made = GraphStore.open(out)
+    write_store(out, planted_parts(graphs, seed))
+    made = open_store(out)
     if as_json:
         sizes = {"graphs": made.num_graphs, "nodes": made.num_nodes, "edges": made.num_edges}
         typer.echo(json.dumps({"place": str(out), **sizes}, indent=1))

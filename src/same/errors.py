@@ -1,8 +1,8 @@
-"""The one error a user's mistake raises."""
+"""The errors that a user's mistake raises."""
 
 
 class InputError(ValueError):
-    """Something a user gave is wrong; the message is one line that says what, where, and what to do.
+    """An input is wrong; the message is one line that says what is wrong, where, and what to do.
 
     The command line prints it and ends with exit code 2.
 
@@ -13,4 +13,4 @@ class InputError(ValueError):
 
 
 class DamagedError(InputError):
-    """A file is gone, or is not what was written."""
+    """A file is missing, or its contents do not match its checksum."""

@@ -1,8 +1,7 @@
-"""SAME as a scikit-learn estimator: fit, transform, predict, save, load."""
+"""A graph encoder as a scikit-learn estimator: fit, transform, predict, save, load."""
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,71 +10,74 @@ import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from same import fitted
+from same import experiment, saved
 from same.config import Config, make_config
-from same.embedding import CHUNK, embed_graphs
-from same.episodes import moved
 from same.errors import InputError
-from same.graphs import GraphStore, Split, as_store, hold_out
-from same.probes.protocols import part_examples
-from same.runs import CONFIG, MODEL, Own, find_device
-from same.tasks import Examples, GraphTask
+from same.experiment import Custom, Trained, find_device
+from same.graphs import GraphStore, as_store
+from same.graphs.labels import Labels
+from same.graphs.splits import validation_split
+from same.methods.base import Method
+from same.nn.embedding import embed_graphs
+from same.nn.pairs import check_pairs
+from same.tasks import GraphTask
+from same.training.progress import ReportFunction
 from same.weighting import Weighting
 
 Array = np.ndarray
-Report = Callable[[int, int, dict[str, Any]], None]
 
 OUTPUTS = ("nodes", "graphs", "list")
 _FIELDS = tuple(name for name in Config.model_fields if name not in ("dataset", "split"))
 
 
-class SAME(TransformerMixin, BaseEstimator):
-    """An encoder of graphs, learned for several tasks at once, as a scikit-learn transformer.
+class GraphEncoder(TransformerMixin, BaseEstimator):
+    """A graph encoder, trained for several tasks at once, as a scikit-learn transformer.
 
     Graphs may be a `GraphStore`, a PyG dataset or list of `Data`, a list of networkx graphs, or the name or path of a
-    set. The parameters that are not listed here are those of `same.config.Config`, and have its defaults.
+    set. Parameters that are not listed here are those of `same.config.Config`, with its defaults.
 
     Args:
-        method: how to train, see `same.config.METHODS`.
-        tasks: what to learn: names, or classes or objects of your own (`same.tasks.GraphTask`).
-        max_epochs: the most passes over the training graphs; by default the paper's caps.
-        seed: of everything that is random. The same seed and graphs give the same bits.
-        device: `cpu`, `cuda`, `mps`, or `auto`: cuda where there is one, else cpu.
-        degree: the one-hot degree up to this is a further input; by default 16, and none for a module of your own.
-        output: what `transform` gives: `nodes`, a row a node; `graphs`, a row a graph, the mean of its nodes, which is
-            what a classifier of graphs in a `Pipeline` takes; or `list`, an array of nodes a graph.
-        validation: the share of graphs that are held back to tell when to stop, stratified by class; or their places.
-        encoder: the name of a kind of layers; or an encoder of your own: a module, or a function from the number of
-            columns to one, called as `module(x, edge_index)`. `layers`, `width` and so on are for the named ones.
+        method: training method: a name, see `same.methods.METHODS`, or a `same.methods.Method`.
+        tasks: tasks to learn: names, or classes or objects of your own (`same.tasks.GraphTask`).
+        max_epochs: maximum number of epochs; the paper's by default.
+        seed: seed of everything random. The same seed and graphs give the same bits, in any number of threads. If your
+            own encoder, weighting or method draws from torch's global generator, its training steps run one at a time.
+        device: `cpu`, `cuda`, `mps`, or `auto`: cuda if available, else cpu.
+        degree: one-hot degrees up to this as further inputs; 16 by default, and 0 for a module of your own.
+        output: output of `transform`: `nodes`, one row per node; `graphs`, one row per graph, the mean of its nodes,
+            for a graph classifier in a `Pipeline`; or `list`, one array of nodes per graph.
+        validation: fraction of the graphs held out for early stopping, stratified by class; or their indices.
+        encoder: kind of layers; or an encoder of your own: a module, or a function from the number of input columns to
+            a module, called as `module(x, edge_index)`. `layers`, `width` and so on apply to named kinds only.
         weighting: a name, or a `same.weighting.Weighting` of your own.
-        report: is told how training goes, see `same.training.train`.
+        report: function that is called with the progress, see `same.training.Report`.
 
     Attributes:
-        n_features_in_: how many attributes a node has.
-        history_: what each validation found.
-        classes_: the labels that `fit` was given as `y`, if it was; classes are otherwise told as 0, 1, …
+        n_features_in_: number of attributes of a node.
+        history_: record of each validation.
+        classes_: classes of the graphs, as they were given; absent without graph classes.
         model_: the trained `same.nn.Model`.
-        fitted_: everything that was learned.
+        trained_: everything that was learned, a `same.experiment.Trained`.
 
     >>> import same
     >>> graphs = same.graphs.planted(60)
-    >>> model = same.SAME(width=16, max_epochs=2).fit(graphs[:50])
+    >>> model = same.GraphEncoder(width=16, max_epochs=2).fit(graphs[:50])
     >>> model.transform(graphs[50:]).shape == (graphs[50:].num_nodes, 16)
     True
     >>> model.graph_embeddings(graphs[50:]).shape
     (10, 16)
-    >>> len(model.predict("gc", graphs[50:]))
+    >>> len(model.predict(graphs[50:], task="gc"))
     10
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     model.save(Path(folder, "model"))
-    ...     same.SAME.load(Path(folder, "model")).n_features_in_
+    ...     same.GraphEncoder.load(Path(folder, "model")).n_features_in_
     24
     """
 
     def __init__(
         self,
         *,
-        method: str = "esame",
+        method: Any = "esame",
         tasks: Any = ("gc", "nc", "lp"),
         max_epochs: int | None = None,
         seed: int = 0,
@@ -97,7 +99,6 @@ class SAME(TransformerMixin, BaseEstimator):
         inner_lr: float = 0.1,
         inner_steps: int = 1,
         first_order: bool = False,
-        learn_inner_lr: bool = False,
         adapts: str = "all",
         outer_lr: float = 2e-3,
         weight_decay: float = 0.0,
@@ -111,7 +112,7 @@ class SAME(TransformerMixin, BaseEstimator):
         validation_episodes: int = 2,
         patience: int = 50,
         stop_on: str = "loss",
-        report: Report | None = None,
+        report: ReportFunction | None = None,
     ) -> None:
         self.method = method
         self.tasks = tasks
@@ -135,7 +136,6 @@ class SAME(TransformerMixin, BaseEstimator):
         self.inner_lr = inner_lr
         self.inner_steps = inner_steps
         self.first_order = first_order
-        self.learn_inner_lr = learn_inner_lr
         self.adapts = adapts
         self.outer_lr = outer_lr
         self.weight_decay = weight_decay
@@ -151,329 +151,250 @@ class SAME(TransformerMixin, BaseEstimator):
         self.stop_on = stop_on
         self.report = report
 
-    def fit(self, graphs: Any, y: Any = None) -> "SAME":
-        """Learns an encoder from graphs.
+    def fit(self, graphs: Any, y: Any = None) -> "GraphEncoder":
+        """Train an encoder on graphs.
 
         Args:
-            graphs: in any form that is known.
-            y: labels of the graphs, any that scikit-learn would take, or targets (floats), in the place of the graphs'
-                own.
+            graphs: graphs in any supported form.
+            y: classes or (floats) targets of the graphs, in place of their own.
         """
-        config, own = self._plan()
+        config, custom = self._config()
         _one_of("output", self.output, OUTPUTS)
-        device, store, classes = find_device(self.device), as_store(graphs), None
-        if y is not None:
-            store, classes = _labelled(store, y)
+        device, store = find_device(self.device), _labelled(as_store(graphs), y)
         config = config.model_copy(update={"dataset": store.name})
-        parts = _parts(store, self.validation, config.seed)
-        report = self.report or (lambda step, steps, news: None)
-        return self._settle(fitted.fit(config, own, store, parts, classes, device, report))
+        parts = validation_split(store, _plain(self.validation), config.seed)
+        return self._set(experiment.fit(config, store, parts, custom=custom, device=device, report=self.report))
 
     def transform(self, graphs: Any, *, output: str | None = None) -> Any:
-        """The embeddings of the nodes of graphs, whose nodes must have the attributes of those it was fitted to.
+        """Return the embeddings of graphs whose nodes have the attributes of the training graphs.
 
         Args:
-            graphs: in any form that is known.
-            output: `nodes`, `graphs` or `list`, as the parameter of that name, which it is by default.
+            graphs: graphs in any supported form.
+            output: `nodes`, `graphs` or `list`; the parameter of that name by default.
         """
-        store = self._known(graphs)
+        store = self._store(graphs)
         wanted = _one_of("output", output or self.output, OUTPUTS)
-        nodes, means = embed_graphs(self.fitted_.model.encoder, store)
+        nodes, means = embed_graphs(self.trained_.encoder, store)
         if wanted == "list":
             return np.split(nodes, store.node_ptr[1:-1])
         return nodes if wanted == "nodes" else means
 
     def graph_embeddings(self, graphs: Any) -> Array:
-        """[graphs, width] the mean of the embeddings of each graph's nodes."""
+        """Return the [graphs, width] means of the embeddings of each graph's nodes."""
         return self.transform(graphs, output="graphs")
 
     def node_embeddings(self, graphs: Any) -> tuple[Array, Array]:
-        """[nodes, width] the embeddings of all nodes, and [nodes] the graph of each."""
-        store = self._known(graphs)
+        """Return the [nodes, width] embeddings of all nodes, and the [nodes] index of the graph of each."""
+        store = self._store(graphs)
         return self.transform(store, output="nodes"), np.repeat(np.arange(len(store)), np.diff(store.node_ptr))
 
-    def predict(self, task: Any, graphs: Any, *, pairs: Any = None) -> Array:
-        """What the model's own head tells of each graph, node or pair, as adapted to the training graphs.
+    def predict(self, graphs: Any, *, task: Any, pairs: Any = None) -> Array:
+        """Predict each graph, node or pair with the model's own head, adapted to the training graphs.
 
         Args:
-            task: one of those it was trained for.
-            graphs: in any form that is known; labels are not used.
+            graphs: graphs in any supported form; their labels are not used.
+            task: task that was trained.
             pairs: for links, [2, p] pairs of nodes of the same graph, counted through all graphs as the rows of
                 `transform` are. Edges of the graphs carry messages: leave out those that you ask for.
 
         Returns:
-            Classes, numbers, or for pairs 1 (joined) and 0.
+            Classes as they were given, numbers, or for pairs 1 (edge) and 0 (no edge).
         """
-        known, output = self._told("predict", task, graphs, pairs)
-        if known.kind == "numbers":
+        chosen, output = self._outputs("predict", task, graphs, pairs)
+        if chosen.kind == "numbers":
             return output[:, 0] if output.ndim == 2 and output.shape[1] == 1 else output
-        if known.kind == "links":
+        if chosen.kind == "links":
             return (output > 0).astype(np.int64)
-        found = output.argmax(axis=1)
-        return self.classes_[found] if known.name == "gc" and self.fitted_.classes is not None else found
+        return self._classes(chosen, output.shape[1])[output.argmax(axis=1)]
 
-    def predict_proba(self, task: Any, graphs: Any, *, pairs: Any = None) -> Array:
-        """[examples, classes] the probabilities of what `predict` tells; for pairs, those of 0 and 1."""
-        known, output = self._told("predict_proba", task, graphs, pairs)
-        if known.kind == "numbers":
-            raise InputError(f"predict_proba: {known.name} tells numbers, which have no probabilities; use predict")
+    def predict_proba(self, graphs: Any, *, task: Any, pairs: Any = None) -> Array:
+        """Return the [examples, classes] probabilities of the classes; for pairs, those of 0 and 1."""
+        chosen, output = self._outputs("predict_proba", task, graphs, pairs)
+        if chosen.kind == "numbers":
+            raise InputError(f"predict_proba: {chosen.name} predicts numbers, which have no probabilities; use predict")
         logits = torch.from_numpy(output)
-        if known.kind == "links":
+        if chosen.kind == "links":
             return torch.stack([-logits, logits], dim=1).sigmoid().numpy()
         return logits.softmax(dim=1).numpy()
 
     def score(self, graphs: Any, y: Any = None, *, task: Any = None) -> float:
-        """The score of the model's own head on graphs that have labels: accuracy, ROC AUC or R².
+        """Return the score of the model's own head on labelled graphs: accuracy, ROC AUC or R².
 
-        Link prediction is scored on a fifth of the edges, which are removed, and as many random non-edges.
+        Classes are matched by value. Links are scored on a fifth of the edges, which are removed, and as many random
+        non-edges.
 
         Args:
-            graphs: in any form that is known.
-            y: labels of the graphs, in the place of their own.
-            task: one of those it was trained for; by default the mean over all of them.
+            graphs: graphs in any supported form.
+            y: classes or targets of the graphs, in place of their own.
+            task: task that was trained; by default the mean over all of them.
         """
-        check_is_fitted(self, "fitted_")
-        store, like = as_store(graphs), self.fitted_.like
-        if y is not None:
-            store = _relabelled(store, y, self.fitted_.classes)
-        # A few graphs need not show all classes.
-        if store.graph_classes and like.graph_classes:
-            store = replace(store, graph_classes=like.graph_classes)
-        if store.node_classes and like.node_classes:
-            store = replace(store, node_classes=like.node_classes)
-        store = self._known(store)
-        tasks = [self._task("score", name) for name in ([*self.fitted_.heads] if task is None else [task])]
+        check_is_fitted(self, "trained_")
+        store = self._store(_labelled(as_store(graphs), y))
+        tasks = [self._task("score", name) for name in ([*self.trained_.heads] if task is None else [task])]
         if not tasks:
-            raise InputError(f"score: method={self.fitted_.config.method} has no heads; score what uses the embeddings")
-        return float(np.mean([self._score(each, store) for each in tasks]))
+            raise InputError(f"score: method={self.trained_.config.method} has no heads to score")
+        return float(np.mean([self.trained_.score(each, store) for each in tasks]))
 
-    def _score(self, task: GraphTask, store: GraphStore) -> float:
-        if missing := task.missing(store):
-            raise InputError(f"score: {task.name} needs {missing}, and {store.name} has none")
-        config, model = self.fitted_.config, self.fitted_.heads[task.name]
-        # As the test graphs of a run are: the same pairs are drawn.
-        part = part_examples(store, np.arange(len(store)), [task], "test", seed=config.seed, k=config.split)
-        ((_, examples),) = moved(part, next(model.parameters()).device)
-        with torch.no_grad():
-            return task.score(model(task.name, examples), examples)
+    def _outputs(self, caller: str, task: Any, graphs: Any, pairs: Any) -> tuple[GraphTask, Array]:
+        """A task, and the outputs of its head."""
+        if isinstance(graphs, str) and not isinstance(task, str):
+            raise InputError(f"{caller}: graphs come first: {caller}(graphs, task={graphs!r})")
+        store, chosen = self._store(graphs), self._task(caller, task)
+        if (chosen.kind == "links") != (pairs is not None):
+            raise InputError(f"{caller}: pairs, [2, p] nodes, are needed for links and for nothing else")
+        checked = None if pairs is None else check_pairs(pairs, store.node_ptr)
+        return chosen, self.trained_.outputs(chosen, store, checked)
 
-    def _told(self, what: str, task: Any, graphs: Any, pairs: Any) -> tuple[GraphTask, Array]:
-        """A task, and what its head says of some graphs, a block of graphs at a time."""
-        store, known = self._known(graphs), self._task(what, task)
-        if (known.kind == "links") != (pairs is not None):
-            raise InputError(f"{what}: pairs, [2, p] nodes, are needed for links and for nothing else")
-        chosen = None if pairs is None else _checked_pairs(what, pairs, store)
-        model, output, order = self.fitted_.heads[known.name], [], []
-        where = next(model.parameters()).device
-        with torch.no_grad():
-            for start in range(0, len(store), CHUNK):
-                stop = min(start + CHUNK, len(store))
-                batch, index = store.cut(np.arange(start, stop)).to(where), None
-                if chosen is not None:
-                    first = store.node_ptr[start]
-                    (here,) = np.nonzero((chosen[0] >= first) & (chosen[0] < store.node_ptr[stop]))
-                    index = torch.from_numpy(chosen[:, here] - first).to(where)
-                    order.append(here)
-                output.append(model(known.name, Examples(batch, torch.empty(0), index)).cpu().numpy())
-        rows = np.concatenate(output)
-        return known, rows[np.argsort(np.concatenate(order))] if order else rows
+    def _classes(self, task: GraphTask, count: int) -> Array:
+        """The classes of a task as they were given; codes for a task of the user's own that does not name them."""
+        classes = getattr(task, "classes", None)
+        if not isinstance(classes, tuple):
+            return np.arange(count)
+        return np.array(classes, object if len({type(value) for value in classes}) > 1 else None)
 
-    def _task(self, what: str, task: Any) -> GraphTask:
+    def _task(self, caller: str, task: Any) -> GraphTask:
         name = getattr(task, "name", task)
-        for known in self.fitted_.tasks:
-            if known.name == name and name in self.fitted_.heads:
+        for known in self.trained_.tasks:
+            if known.name == name and name in self.trained_.heads:
                 return known
-        heads = ", ".join(self.fitted_.heads) or f"none, as method={self.fitted_.config.method} has no heads"
-        raise InputError(f"{what}: {name!r} is not one of the tasks that were learned: {heads}")
+        heads = ", ".join(self.trained_.heads) or f"none, as method={self.trained_.config.method} has no heads"
+        raise InputError(f"{caller}: {name!r} is not one of the tasks that were trained: {heads}")
 
-    def _known(self, graphs: Any) -> GraphStore:
-        """Graphs as a store that shows what the encoder was trained to see."""
-        check_is_fitted(self, "fitted_")
-        return as_store(graphs).with_inputs(self.fitted_.inputs)
+    def _store(self, graphs: Any) -> GraphStore:
+        """Graphs as a store with the inputs of the encoder."""
+        check_is_fitted(self, "trained_")
+        return as_store(graphs).with_inputs(self.trained_.inputs)
 
-    def _plan(self) -> tuple[Config, Own]:
-        """The parameters as a configuration, and what they have that no configuration names."""
+    def _config(self) -> tuple[Config, Custom]:
+        """The parameters as a configuration and the parts that no configuration names."""
         values = {name: _plain(getattr(self, name)) for name in _FIELDS}
         values["weights"] = dict(self.weights or {})
-        given = _listed(self.tasks)
-        values["tasks"] = tuple(task if isinstance(task, str) else task.name for task in given)
+        tasks = _listed(self.tasks)
+        values["tasks"] = tuple(task if isinstance(task, str) else task.name for task in tasks)
         if self.degree is None:
-            # A module of one's own is made for the attributes; a function is told how many columns there are.
+            # A module is made for the attributes alone; a function is given the number of columns.
             values["degree"] = 0 if isinstance(self.encoder, torch.nn.Module) else Config.model_fields["degree"].default
-        encoder = weighting = None
+        encoder = weighting = method = None
         if not isinstance(self.encoder, str) and callable(self.encoder):
-            encoder, values["encoder"] = self.encoder, "gcn"
+            encoder, values["encoder"] = self.encoder, Config.model_fields["encoder"].default
         if isinstance(self.weighting, Weighting):
             if self.weights:
-                raise InputError("SAME: weights go with weighting='fixed'; one of your own has its own")
+                raise InputError("GraphEncoder: weights go with weighting='fixed', not with a weighting of your own")
             weighting, values["weighting"] = self.weighting, "fixed"
-        own = Own(encoder, tuple(task for task in given if not isinstance(task, str)), weighting)
-        return make_config(values, "SAME"), own
+        if isinstance(self.method, Method):
+            method, values["method"] = self.method, self.method.name
+        custom = Custom(encoder, tuple(task for task in tasks if not isinstance(task, str)), weighting, method)
+        return make_config(values, "GraphEncoder"), custom
 
-    def _settle(self, found: fitted.Fitted) -> "SAME":
-        self.fitted_, self.model_, self.history_ = found, found.model, found.history
-        self.n_features_in_ = found.like.x.shape[1]
-        if found.classes is not None:
-            self.classes_ = np.array(found.classes)
+    def _set(self, trained: Trained) -> "GraphEncoder":
+        self.trained_, self.model_, self.history_ = trained, trained.model, trained.history
+        self.n_features_in_ = trained.like.x.shape[1]
+        column = trained.like.labels.get("y")
+        if column is not None and column.classes is not None:
+            self.classes_ = np.array(column.classes)
         elif hasattr(self, "classes_"):
             del self.classes_
         return self
 
     def save(self, folder: str | Path) -> None:
-        """Writes the fitted estimator to a new folder, as `config.json` and `model.safetensors`.
+        """Write the fitted estimator to a new folder, in the format of `same.saved`.
 
-        Of encoders, tasks and weightings of your own, only what they have learned is written: `load` wants them again.
+        Of an encoder, tasks or a weighting of your own, only the weights are written: pass the parts to `load` again.
         """
-        check_is_fitted(self, "fitted_")
-        fitted.save(self.fitted_, Path(folder), {"output": self.output, "validation": _plain(self.validation)})
+        check_is_fitted(self, "trained_")
+        experiment.save(self.trained_, Path(folder), {"output": self.output, "validation": _plain(self.validation)})
 
     @classmethod
     def load(
         cls, folder: str | Path, *, encoder: Any = None, tasks: Any = (), weighting: Any = None, device: str = "auto"
-    ) -> "SAME":
-        """The fitted estimator in a folder that `save` wrote; neither the training graphs nor any pickle is needed.
+    ) -> "GraphEncoder":
+        """Load a fitted estimator from a folder of `save` or of `same train`; no pickle is involved.
 
         Args:
-            folder: where it is.
-            encoder: the encoder of your own, if it was fitted with one: a function that makes it, or a module.
-            tasks: the tasks of your own, if it was fitted with any. A class is called with a set of one small graph
-                that has the right classes; if it learns more than that from its set, give an object.
-            weighting: the weighting of your own, if it was fitted with one.
-            device: where to put it.
+            folder: folder of the model.
+            encoder: encoder of your own, if it was fitted with one: a function that makes it, or a module.
+            tasks: tasks of your own, if it was fitted with any. A class is called with a set of one small graph that
+                has the right label columns; if it learns more than that from its set, pass an object.
+            weighting: weighting of your own, for fitting again.
+            device: device of the model.
         """
-        own = Own(encoder, _listed(tasks), weighting)
-        found, further = fitted.load(Path(folder), own, find_device(device))
-        parameters = {name: getattr(found.config, name) for name in _FIELDS}
+        custom = Custom(encoder, _listed(tasks), weighting)
+        trained = experiment.load_trained(Path(folder), custom=custom, device=device)
+        parameters = {name: getattr(trained.config, name) for name in _FIELDS}
         parameters["weights"] = parameters["weights"] or None
-        kinds = {task.name: task for task in own.tasks}
-        parameters["tasks"] = tuple(kinds.get(name, name) for name in found.config.tasks)
+        kinds = {task.name: task for task in custom.tasks}
+        parameters["tasks"] = tuple(kinds.get(name, name) for name in trained.config.tasks)
         for part in ("encoder", "weighting"):
-            if getattr(own, part) is not None:
-                parameters[part] = getattr(own, part)
-        further = {name: further[name] for name in ("output", "validation") if name in further}
-        return cls(**parameters, **further, device=device)._settle(found)
+            if getattr(custom, part) is not None:
+                parameters[part] = getattr(custom, part)
+        parameters |= {name: trained.options[name] for name in ("output", "validation") if name in trained.options}
+        return cls(**parameters, device=device)._set(trained)
 
     def push_to_hub(self, repo_id: str, *, private: bool | None = None) -> None:
-        """Uploads the fitted estimator to a repository of the Hugging Face Hub, made if it is not there.
+        """Upload the fitted estimator to a repository of the Hugging Face Hub, which is created if needed.
 
         Args:
             repo_id: `user/name`.
-            private: whether a repository that is made is private; by default what the account says.
+            private: whether a new repository is private; the account's default by default.
         """
-        check_is_fitted(self, "fitted_")
-        hub = _hub("push_to_hub")
         with tempfile.TemporaryDirectory() as folder:
             self.save(Path(folder, "model"))
-            hub.create_repo(repo_id, private=private, exist_ok=True)
-            hub.upload_folder(repo_id=repo_id, folder_path=str(Path(folder, "model")))
+            saved.upload(Path(folder, "model"), repo_id, private=private)
 
     @classmethod
-    def from_pretrained(cls, source: str | Path, *, revision: str | None = None, **how: Any) -> "SAME":
-        """The fitted estimator in a folder, or in a repository of the Hugging Face Hub.
+    def from_pretrained(
+        cls,
+        source: str | Path,
+        *,
+        revision: str | None = None,
+        encoder: Any = None,
+        tasks: Any = (),
+        weighting: Any = None,
+        device: str = "auto",
+    ) -> "GraphEncoder":
+        """Load a fitted estimator from a folder or from a repository of the Hugging Face Hub.
 
         Args:
             source: a folder, or `user/name`.
-            revision: of the repository.
-            how: `encoder`, `tasks`, `weighting` and `device`, see `load`.
+            revision: revision of the repository.
+            encoder: see `load`.
+            tasks: see `load`.
+            weighting: see `load`.
+            device: see `load`.
         """
-        if Path(source).is_dir():
-            return cls.load(source, **how)
-        text = str(source)
-        if isinstance(source, Path) or text.count("/") != 1 or text.startswith(("/", ".", "~")):
-            raise InputError(f"from_pretrained: {text!r} is neither a folder that is there nor a repository user/name")
-        hub = _hub("from_pretrained")
-        folder = hub.snapshot_download(text, revision=revision, allow_patterns=[CONFIG, MODEL])
-        return cls.load(folder, **how)
+        folder = saved.download(source, revision=revision)
+        return cls.load(folder, encoder=encoder, tasks=tasks, weighting=weighting, device=device)
 
 
-def _hub(what: str) -> Any:
-    try:
-        import huggingface_hub
-    except ImportError:
-        raise InputError(f"{what}: needs huggingface_hub: pip install 'same-gnn[hub]'") from None
-    return huggingface_hub
-
-
-def _one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise InputError(f"{name}: {value!r} is not one of {', '.join(known)}")
+def _one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise InputError(f"{name}: {value!r} is not one of {', '.join(choices)}")
     return str(value)
 
 
 def _plain(value: Any) -> Any:
-    """A value as the configuration and JSON take it: searches over parameters hand in numpy's."""
+    """A value as configuration and JSON take it: parameter searches pass numpy's types."""
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def _listed(tasks: Any) -> tuple[Any, ...]:
-    """One task or many as a tuple of names, stripped, and tasks of one's own, checked."""
+    """One task or several as a tuple of names and of tasks of the user's own."""
     given = tasks.split(",") if isinstance(tasks, str) else tasks if isinstance(tasks, Iterable) else (tasks,)
-    found = tuple(task.strip() if isinstance(task, str) else task for task in given)
-    for task in found:
+    listed = tuple(task.strip() if isinstance(task, str) else task for task in given)
+    for task in listed:
         kind = task if isinstance(task, type) else type(task)
         if not issubclass(kind, str | GraphTask):
             raise InputError(f"tasks: {task!r} is neither a name nor a GraphTask")
         if kind is not str and not str(getattr(task, "name", "")).isidentifier():
             raise InputError(f"tasks: {kind.__name__} needs a name, such as name = 'degree'")
-    return found
+    return listed
 
 
-def _labelled(store: GraphStore, y: Any) -> tuple[GraphStore, list[Any] | None]:
-    """A set with other labels or targets of its graphs; and what the labels are, in the order of the classes."""
-    y = _one_each(store, y)
-    if y.dtype.kind == "f":
-        return _relabelled(store, y, None), None
-    try:
-        classes, codes = np.unique(y, return_inverse=True)
-    except TypeError:
-        raise InputError("y: labels of different types; give all as text or all as numbers") from None
-    names = tuple(map(str, classes.tolist()))
-    return replace(store, graph_y=codes.astype(np.int32), graph_classes=names), classes.tolist()
-
-
-def _relabelled(store: GraphStore, y: Any, classes: list[Any] | None) -> GraphStore:
-    """A set with other labels, of classes that are known, or targets of its graphs."""
-    y = _one_each(store, y)
-    if classes is not None:
-        # A label that was never seen is a class that is never told.
-        place = {label: i for i, label in enumerate(classes)}
-        y = np.array([place.get(label, len(classes)) for label in y.tolist()], np.int32)
-    checked = GraphStore.build(store.name, x=np.empty((len(y), 0)), sizes=np.ones(len(y)), edge_index=[], graph_y=y)
-    return replace(store, graph_y=checked.graph_y, graph_classes=checked.graph_classes)
-
-
-def _one_each(store: GraphStore, y: Any) -> Array:
-    y = np.asarray(y)
-    if y.ndim == 0 or len(y) != len(store):
-        raise InputError(f"y: {0 if y.ndim == 0 else len(y)} labels for {len(store)} graphs")
-    if y.ndim > (2 if y.dtype.kind == "f" else 1):
-        raise InputError(f"y: has the shape {y.shape}, expected one label for each of {len(store)} graphs")
-    return y
-
-
-def _parts(store: GraphStore, validation: Any, seed: int) -> Split:
-    """The graphs to learn from, and those that are held back: a share, or those that are named."""
-    validation = _plain(validation)
-    if isinstance(validation, int | float) and not isinstance(validation, bool):
-        return hold_out(store, validation, seed)
-    held = np.zeros(len(store), bool)
-    try:
-        held[np.asarray(validation)] = True
-    except (IndexError, ValueError, TypeError):
-        raise InputError(f"validation: expected a share or places of graphs, 0..{len(store) - 1}") from None
-    if held.all():
-        raise InputError("validation: names all graphs, which leaves none to learn from")
-    return Split(np.flatnonzero(~held), np.flatnonzero(held), np.empty(0, np.int64))
-
-
-def _checked_pairs(what: str, pairs: Any, store: GraphStore) -> Array:
-    found = np.asarray(pairs)
-    if found.ndim != 2 or len(found) != 2 or found.dtype.kind not in "iu":
-        raise InputError(f"{what}: pairs have the shape {found.shape}, expected whole numbers, (2, p)")
-    if (outside := found[(found < 0) | (found >= store.num_nodes)]).size:
-        raise InputError(f"{what}: there is no node {outside[0]} to pair; the graphs have 0..{store.num_nodes - 1}")
-    graph = np.searchsorted(store.node_ptr, found, side="right")
-    if (graph[0] != graph[1]).any():
-        u, v = found[:, np.argmax(graph[0] != graph[1])]
-        raise InputError(f"{what}: the nodes {u} and {v} are of different graphs")
-    return found.astype(np.int64)
+def _labelled(store: GraphStore, y: Any) -> GraphStore:
+    """A set whose graphs have the labels `y`, if they are given."""
+    if y is None:
+        return store
+    array = np.asarray(y)
+    if array.ndim == 0 or len(array) != len(store):
+        raise InputError(f"y: {0 if array.ndim == 0 else len(array)} labels for {len(store)} graphs")
+    return store.with_labels("y", Labels.of(y, "graph", name="y"))

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
-from same.probes import Row
+from same.probes import Score
 from same.study import Plan, Study
 from same.study.plan import PLAN
 from same.study.run import describe, expected_seconds, todo
@@ -64,14 +64,14 @@ def _number(name: str, value: float) -> str:
     return f"{value:.3f}" if name in ("r2", "mae") else f"{100 * value:.1f}"
 
 
-def print_rows(rows: list[Row], title: str) -> None:
-    """One line a model and probe, one column a task and score."""
-    columns = {(row.task, name): None for row in rows for name in row.scores}
+def print_rows(rows: list[Score], title: str) -> None:
+    """One line per model and probe, one column per task and metric."""
+    columns = {(row.task, row.metric): None for row in rows}
     heads = (f"{task} {_SHORT.get(name, name)}" for task, name in columns)
     table = Table("model", "probe", *heads, title=Text(title), title_justify="left")
     cells: dict[tuple[str, str], dict[tuple[str, str], float]] = {}
     for row in rows:
-        cells.setdefault((row.model, row.probe), {}).update({(row.task, n): s for n, s in row.scores.items()})
+        cells.setdefault((row.model, row.probe), {})[row.task, row.metric] = row.score
     for names, found in cells.items():
         table.add_row(*names, *(_number(c[1], found[c]) if c in found else "" for c in columns))
     console().print(table, highlight=False, markup=False)

@@ -33,7 +33,7 @@ def test_row_divides_by_the_sum_bounded_below_by_one():
 
 
 @pytest.mark.parametrize("columns", [3, 0])
-def test_both_scalings_stand_side_by_side(columns):
+def test_both_is_the_two_scalings_side_by_side(columns):
     store = random_store(0, [5, 6], columns=columns)
     one, other, both = (
         store.with_inputs(Inputs.fit(store, np.array([0]), scaling=scaling, degree=2)).cut([0, 1]).x
@@ -43,10 +43,45 @@ def test_both_scalings_stand_side_by_side(columns):
     torch.testing.assert_close(both, expected)
 
 
-def test_none_leaves_the_attributes():
+def test_none_keeps_the_attributes():
     store = random_store(0, [5])
     x = store.with_inputs(Inputs.fit(store, np.array([0]), scaling="none")).cut([0]).x
     assert torch.equal(x, torch.from_numpy(store.x))
+
+
+@pytest.mark.parametrize("offset", [1.7e9, 1e12])
+@pytest.mark.parametrize("form", [float, int])
+def test_an_offset_changes_nothing(offset, form):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 1000, (5000, 2)) / (1024 if form is float else 1)  # No digit is lost next to the offset.
+    graphs = {"sizes": [2500, 2500], "edge_index": [[0], [1]]}
+    shifted = GraphStore.build("shifted", x=(x + offset).astype(form), **graphs)
+    plain = GraphStore.build("plain", x=x, **graphs)
+    seen = [store.with_inputs(Inputs.fit(store, np.array([0]))).cut([0, 1]).x for store in (plain, shifted)]
+    # The mean itself is rounded, to 1e-4 at 1e12.
+    torch.testing.assert_close(*seen, atol=2e-16 * offset / x.std() + 1e-6, rtol=0)
+
+
+def test_an_offset_leaves_row_scaling_exact():
+    store = GraphStore.build("rows", x=[[2.0**40 + 1, 2.0**40]], sizes=[1], edge_index=[[], []])
+    x = store.with_inputs(Inputs.fit(store, np.array([0]), scaling="row")).cut([0]).x
+    assert x.dtype == torch.float32
+    torch.testing.assert_close(x, torch.tensor([[0.5, 0.5]]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [0.1, 1e-30, 1.7e9, 1e12, -3e38])
+def test_a_constant_column_becomes_zero_in_any_precision(dtype, value):
+    store = GraphStore.build("flat", x=np.full((999, 1), value, dtype), sizes=[999], edge_index=[[], []])
+    inputs = Inputs.fit(store, np.array([0]))
+    assert inputs.scale.tolist() == [1.0]
+    assert (np.abs(inputs.columns(store.x, store.edges, np.arange(999))) <= 1e-15 * abs(value)).all()
+
+
+def test_noise_of_float32_is_no_spread():
+    x = np.float32(0.1) + np.array([0, 1, 0, 1], np.float32) * np.spacing(np.float32(0.1))
+    store = GraphStore.build("noise", x=x[:, None], sizes=[4], edge_index=[[], []])
+    assert Inputs.fit(store, np.array([0])).scale.tolist() == [1.0]
 
 
 @pytest.mark.parametrize("density", [0.0, 0.2, 1.0])
@@ -66,7 +101,7 @@ def test_degree_is_capped_one_hot():
     assert x[:, 1:].tolist() == [[0, 0, 1], [0, 1, 0], [0, 1, 0], [0, 1, 0], [1, 0, 0]]
 
 
-def test_sets_without_attributes_show_a_constant_and_the_degree():
+def test_nodes_without_attributes_show_a_constant_and_the_degree():
     store = random_store(0, [5, 6], columns=0)
     inputs = Inputs.fit(store, np.array([0]))
     x = store.with_inputs(inputs).cut([1]).x
@@ -86,7 +121,7 @@ def test_cached_and_uncached_columns_agree(monkeypatch):
     torch.testing.assert_close(cached.cut([2, 0]).x, uncached.cut([2, 0]).x)
 
 
-def test_refusals():
+def test_bad_arguments():
     store = random_store(0, [5])
     with pytest.raises(InputError, match="scaling: 'magic' is not one of standardise, row, both, none"):
         Inputs.fit(store, np.array([0]), scaling="magic")

@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import digest
 from same.errors import InputError
 from same.graphs import hold_out, load, split
-from same.graphs.splits import PARTS, rare_classes
+from same.graphs.splits import PARTS, parts, rare_classes
 from same.graphs.store import GraphStore
 
 
@@ -38,8 +39,8 @@ def test_shares_are_within_one_graph_of_70_10_20_in_every_class(counts, seed):
     assert (tested == 2).all()
 
 
-def test_the_ids_of_a_small_case_are_written_down():
-    """On every platform and with every numpy: these were computed once and must not change."""
+def test_recorded_ids():
+    """The same on every platform and with every numpy: recorded once, they must not change."""
     s = split(labelled([12, 9]), 3, seed=7)
     assert s.test.tolist() == [3, 8, 10, 17, 18]
     assert s.validation.tolist() == [7, 20]
@@ -51,7 +52,7 @@ def test_seeds_differ_and_repeat():
     assert not np.array_equal(split(store, 0, seed=1).test, split(store, 0, seed=2).test)
 
 
-def test_without_classes_graphs_are_dealt_all_the_same():
+def test_graphs_without_classes_are_split_as_well():
     y = np.linspace(0, 1, 40, dtype=np.float32)
     store = GraphStore.build("r", x=np.zeros((40, 1)), sizes=np.ones(40), edge_index=np.empty((2, 0)), graph_y=y)
     s = split(store, 9)
@@ -64,7 +65,7 @@ def test_without_classes_graphs_are_dealt_all_the_same():
     share=st.floats(0.01, 0.5),
     seed=st.integers(0, 5),
 )
-def test_a_share_is_held_back_of_every_class(counts, share, seed):
+def test_an_equal_share_of_every_class_is_held_out(counts, share, seed):
     store = labelled(counts)
     s = hold_out(store, share, seed)
     assert sorted([*s.train, *s.validation]) == list(range(len(store)))
@@ -74,14 +75,14 @@ def test_a_share_is_held_back_of_every_class(counts, share, seed):
     assert (np.abs(of_class - held * np.array(counts) / len(store)) <= 1).all()
 
 
-def test_a_share_that_leaves_nothing():
-    with pytest.raises(InputError, match="has 2 graphs; 2 held back for validation leave none"):
+def test_bad_shares():
+    with pytest.raises(InputError, match="has 2 graphs; holding out 2 for validation leaves none"):
         hold_out(labelled([2]), 0.1)
-    with pytest.raises(InputError, match="between 0 and 1, not at 1"):
+    with pytest.raises(InputError, match="between 0 and 1, not 1"):
         hold_out(labelled([20]), 1)
 
 
-def test_refusals_and_rare_classes():
+def test_bad_splits_and_rare_classes():
     with pytest.raises(InputError, match="9 graphs; ten splits need at least 10"):
         split(labelled([9]), 0)
     with pytest.raises(InputError, match=r"split: 10 is not one of 0\.\.9"):
@@ -95,5 +96,22 @@ def test_real_sets_split_in_proportion(real_sets, name):
     for k in range(PARTS):
         s = split(store, k)
         for ids, share in ((s.train, 0.7), (s.validation, 0.1), (s.test, 0.2)):
-            found = np.bincount(store.graph_y[ids])
-            assert (np.abs(found - share * np.bincount(store.graph_y)) <= 1 + 1e-9).all()
+            counts = np.bincount(store.graph_y[ids])
+            assert (np.abs(counts - share * np.bincount(store.graph_y)) <= 1 + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "digests"),
+    [
+        ("planted", ("f78e6253bece7b91", "1b2692ee8ebbf117", "48a0d123577a5366")),
+        ("ENZYMES", ("c9d6bb444cc7f783", "2ea7c9f515bb5f4a", "f5cb671f75d37df4")),
+        ("PROTEINS", ("953a1e20c2713170", "5e26c7a77d804e56", "0b67034c1581a197")),
+        ("DHFR", ("10ce54a234fb52ba", "a8ffcd6432654cf3", "965cb1a8d7140791")),
+        ("COX2", ("c9e5b9c614b3268f", "d06f1714c132e752", "8c53a208c66a4021")),
+    ],
+)
+def test_recorded_splits(request, name, digests):
+    """Recorded with version 0.1: published results depend on them."""
+    store = load(name, None if name == "planted" else request.getfixturevalue("real_sets"))
+    s, h = split(store, 3, seed=1), hold_out(store, 0.1, seed=2)
+    assert (digest(parts(store, 5)), digest(s.train, s.validation, s.test), digest(h.train, h.validation)) == digests

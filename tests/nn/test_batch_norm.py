@@ -5,9 +5,9 @@ from test_same import directional_derivative, draw, gradients, make, total
 
 from helpers import random_store
 from same.config import Config
+from same.experiment import load_trained, run
 from same.methods import SAME
 from same.nn import Encoder
-from same.runs import open_run, run
 
 
 @pytest.mark.parametrize("variant", ["isame", "esame"])
@@ -42,5 +42,5 @@ def test_embeddings_do_not_depend_on_what_is_embedded_together():
 def test_a_run_keeps_the_running_means(tmp_path):
     config = Config(batch_norm=True, width=8, max_epochs=2, batch_size=100)
     run(config, tmp_path / "run")
-    encoder = open_run(tmp_path / "run").encoder
+    encoder = load_trained(tmp_path / "run").encoder
     assert np.abs(encoder.norms[0].running_mean.numpy()).max() > 0

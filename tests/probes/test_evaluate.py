@@ -1,26 +1,24 @@
+import copy
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from scipy.special import softmax
-from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 
 from helpers import random_store
 from same.config import Config
-from same.embedding import embed_set
 from same.errors import InputError
-from same.graphs import GraphBatch, GraphStore, Split, load, planted, split
-from same.names import CHOOSE_C
-from same.probes import NetworkProbe, evaluate_run
-from same.probes.evaluate import GRID, Probing
-from same.probes.network import take
-from same.probes.protocols import probe_examples, released_links
-from same.runs import open_run, run
-from same.tasks import Examples, make_tasks
+from same.experiment import embed_set, load_trained, run
+from same.graphs import GraphBatch, GraphStore, Split, load, planted, save_store
+from same.linear import fit_linear, predict_linear
+from same.metrics import scores
+from same.probes import Evaluation, Score, evaluate_run
+from same.probes.network import NetworkProbe
+from same.probes.protocols import probe_examples
+from same.seeding import stream
+from same.tasks import TASKS, Examples
 from test_cli import same
 
 CONFIG = Config(width=16, max_epochs=4, validate_every=2, batch_size=70, tasks=("gc", "nc"), degree=4)
@@ -33,6 +31,20 @@ def trained(tmp_path_factory):
     return folder
 
 
+def main_scores(rows: list[Score]) -> dict[tuple[str, str, str, str], float]:
+    """The first score of each model, probe, task and protocol: the main one."""
+    scores: dict[tuple[str, str, str, str], float] = {}
+    for row in rows:
+        scores.setdefault((row.model, row.probe, row.task, row.protocol), row.score)
+    return scores
+
+
+def with_examples(evaluation: Evaluation, examples: dict) -> Evaluation:
+    other = copy.copy(evaluation)
+    other.examples = examples
+    return other
+
+
 def node_index(batch: GraphBatch) -> torch.Tensor:
     """An embedding that knows nothing but the order of nodes in the file: place / number of nodes."""
     sizes = batch.node_ptr.diff()
@@ -41,129 +53,151 @@ def node_index(batch: GraphBatch) -> torch.Tensor:
 
 
 def test_no_more_nodes_than_so_many_are_encoded_at_once(monkeypatch):
-    probing, seen = Probing.of(CONFIG), []
+    evaluation, seen = Evaluation(CONFIG), []
 
     def encode(batch):
         seen.append(batch.num_nodes)
         return batch.smoothed
 
-    whole = probing.rows("smoothed", encode, ("linear",))
+    whole = evaluation.probe("smoothed", encode, ("linear",))
     monkeypatch.setattr("same.probes.evaluate.NODES", 1000)
-    pieces = probing.rows("smoothed", encode, ("linear",))
+    pieces = evaluation.probe("smoothed", encode, ("linear",))
     assert seen[0] == sum(seen[1:])
     assert max(seen[1:]) <= 1000 < seen[0]
     assert pieces == whole
 
 
-def test_every_task_is_probed_beside_the_floors(trained):
-    rows = evaluate_run(trained)
-    found = {(row.model, row.probe, row.task) for row in rows}
+def test_every_task_is_probed_next_to_the_floors(trained):
+    rows = evaluate_run(trained, probes=("linear", "paper", "network", "own"))
+    by = {(row.model, row.probe, row.task) for row in rows}
+    expected = {("majority", "none"), ("esame", "network")}
+    expected |= {(model, probe) for model in ("raw", "untrained", "esame") for probe in ("linear", "paper")}
     for task in ("gc", "nc", "lp"):
-        expected = [
-            ("majority", "none"),
-            ("raw", "linear"),
-            ("untrained", "linear"),
-            ("esame", "linear"),
-            ("esame", "network"),
-        ]
-        assert {(m, p, task) for m, p in expected} <= found
-    assert {t for m, p, t in found if p == "own"} == {"gc", "nc"}
-    assert all(0 <= row.main <= 1 for row in rows)
-    assert {row.task: list(row.scores) for row in rows} == {
-        "gc": ["accuracy", "macro_f1"],
-        "nc": ["accuracy", "macro_f1"],
-        "lp": ["roc_auc", "average_precision"],
-    }
+        own = {("esame", "own")} if task in CONFIG.tasks else set()
+        assert {(model, probe) for model, probe, of in by if of == task} == expected | own
+    assert all(0 <= row.score <= 1 for row in rows)
+    assert {(row.part, row.protocol, row.pair) for row in rows} == {("test", "paper", "symmetric")}
+    metrics: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows:
+        metrics.setdefault((row.model, row.probe, row.task), []).append(row.metric)
+    for (_, _, task), names in metrics.items():
+        assert names == (["roc_auc", "average_precision"] if task == "lp" else ["accuracy", "macro_f1"])
+
+
+def test_both_protocols_are_what_each_is_alone_from_one_loading(trained, monkeypatch):
+    loadings = []
+    real = load
+
+    def counted(*args):
+        loadings.append(args)
+        return real(*args)
+
+    how = {"probes": ("linear", "own"), "networks": ("lp",), "choose": "loss"}
+    paper, released = (evaluate_run(trained, protocols=(protocol,), **how) for protocol in ("paper", "released"))
+    monkeypatch.setattr("same.experiment.load", counted)
+    both = evaluate_run(trained, protocols=("paper", "released"), **how)
+    assert len(loadings) == 1
+    assert {row for row in both if row.protocol == "paper"} == set(paper)
+    # The protocols differ in link prediction alone; other tasks are evaluated under the first.
+    assert {row for row in both if row.protocol == "released"} == {row for row in released if row.task == "lp"}
+    assert {row._replace(protocol="paper") for row in released if row.task != "lp"} < set(paper)
+    assert next(row for row in released if row.task == "lp").metric == "accuracy"
+    networks = {(row.task, row.protocol) for row in both if row.probe == "network"}
+    assert networks == {("lp", "paper"), ("lp", "released")}
+
+
+def test_the_linear_probe_is_one_function_on_the_features(trained):
+    evaluation, encode = Evaluation(CONFIG, choose="loss"), load_trained(trained).encoder
+    rows = main_scores(evaluation.probe("esame", encode, ("linear",)))
+    for case in evaluation.cases:
+        parts = {}
+        for part, examples in evaluation.examples[case].items():
+            with torch.no_grad():
+                h = encode(examples.inputs)
+            parts[part] = case.task.features(h, examples).numpy(), examples.y.numpy()
+        model = fit_linear(case.task.kind, *parts["train"], parts["validation"])
+        x, y = parts["test"]
+        expected, *_ = scores(case.task.kind, y, predict_linear(case.task.kind, model, x)).values()
+        assert rows["esame", "linear", case.task.name, "paper"] == pytest.approx(expected, abs=2e-3)
+    with pytest.raises(InputError, match="choose: 'score' is not one of loss"):
+        Evaluation(CONFIG, choose="score")
+
+
+def test_numbers_are_probed_by_ridge_regression_in_any_units():
+    store, r2 = planted(), {}
+    counts = np.diff(store.node_ptr).astype(np.float64)
+    for name, y in (("plain", counts), ("units", 1000 * counts + 5000)):
+        x = np.zeros((store.num_graphs, 2), np.float32)
+        x[:, 0] = counts
+        model = fit_linear("numbers", x[:200], y[:200], (x[200:250], y[200:250]))
+        r2[name] = scores("numbers", y[250:], predict_linear("numbers", model, x[250:]))["r2"]
+    assert r2["plain"] > 0.99
+    assert r2["units"] == pytest.approx(r2["plain"])
 
 
 @pytest.mark.parametrize("settings", [{"dropout": 0.5}, {"batch_norm": True}])
-def test_the_untrained_floor_is_the_untrained_encoder_as_it_would_be_used(tmp_path, settings):
-    """No dropout, and no batch statistics of the graphs that are told."""
+def test_an_untrained_run_is_its_own_floor(tmp_path, settings):
+    """Without dropout, and without batch statistics of the test graphs."""
     run(CONFIG.model_copy(update={"method": "untrained", **settings}), tmp_path / "run")
-    floor = [row for row in evaluate_run(tmp_path / "run", probes=("linear",)) if row.model == "untrained"]
-    assert floor == evaluate_run(tmp_path / "run", probes=("linear",), floors=False)
-
-
-def test_evaluation_repeats_and_does_not_depend_on_what_else_is_probed(trained):
-    whole = {(r.model, r.probe, r.task): r.scores for r in evaluate_run(trained)}
-    assert {(r.model, r.probe, r.task): r.scores for r in evaluate_run(trained)} == whole
-    for row in evaluate_run(trained, tasks=["lp"], floors=False, probes=("network", "linear")):
-        assert whole[row.model, row.probe, row.task] == row.scores
-
-
-def test_solvers_agree(trained):
-    ours, theirs = (evaluate_run(trained, probes=("linear",), solver=s) for s in ("newton", "sklearn"))
-    for a, b in zip(ours, theirs, strict=True):
-        assert a.main == pytest.approx(b.main, abs=0.01)
-
-
-def test_validation_is_touched_only_where_asked(trained, monkeypatch):
-    spoilt = []
-
-    def spoil(*args, **how):
-        sets = probe_examples(*args, **how)
-        for parts in sets.values():
-            y = parts["validation"].y
-            parts["validation"] = replace(parts["validation"], y=y.flip(0))
-            spoilt.append(1)
-        return sets
-
-    plain = evaluate_run(trained, probes=("linear",))
-    chosen = [evaluate_run(trained, probes=("linear",), choose_c=rule) for rule in CHOOSE_C]
-    monkeypatch.setattr("same.probes.evaluate.probe_examples", spoil)
-    assert evaluate_run(trained, probes=("linear",)) == plain
-    assert spoilt
-    for rule, before in zip(CHOOSE_C, chosen, strict=True):
-        assert evaluate_run(trained, probes=("linear",), choose_c=rule) != before
-
-
-def test_c_is_chosen_by_the_loss_of_classes_and_the_score_of_links(trained):
-    """A literal transcription, by scikit-learn: fit each C on training graphs, keep the best on validation graphs."""
-    probing = Probing.of(CONFIG, choose_c="loss")
-    encode = open_run(trained).encoder
-    found = {row.task: row for row in probing.rows("esame", encode, ("linear",))}
-    picked = {}
-    for task in probing.tasks:
-        x, y = {}, {}
-        for part, examples in probing.sets[task.name].items():
-            with torch.no_grad():
-                nodes = encode(examples.inputs)
-            x[part], y[part] = task.features(nodes, examples).numpy(), examples.y.numpy()
-        scaler = StandardScaler().fit(x["train"].astype(np.float64))
-        rows = {part: scaler.transform(values.astype(np.float64)) for part, values in x.items()}
-        models = [LinearSVC(C=c, tol=1e-6, max_iter=50_000).fit(rows["train"], y["train"]) for c in GRID]
-        decisions = [model.decision_function(rows["validation"]) for model in models]
-        if task.kind == "links":
-            best = max(zip(models, decisions, strict=True), key=lambda pair: roc_auc_score(y["validation"], pair[1]))[0]
-        else:
-            best = min(
-                zip(models, decisions, strict=True),
-                key=lambda pair: log_loss(y["validation"], softmax(pair[1], axis=1), labels=pair[0].classes_),
-            )[0]
-        told = best.decision_function(rows["test"]) if task.kind == "links" else best.predict(rows["test"])
-        expected = roc_auc_score(y["test"], told) if task.kind == "links" else np.mean(told == y["test"])
-        assert found[task.name].main == pytest.approx(expected, abs=2e-3)
-        picked[task.name] = best.C
-    # Not the C that is taken where nothing is chosen: the test would see if nothing were.
-    assert picked["gc"] != 1
-    with pytest.raises(InputError, match="choose_c: 'luck' is not one of score, loss"):
-        Probing.of(CONFIG, choose_c="luck")
-
-
-def test_an_untrained_run_is_its_own_floor(tmp_path):
-    run(CONFIG.model_copy(update={"method": "untrained"}), tmp_path / "run")
-    rows = evaluate_run(tmp_path / "run", probes=("linear",))
-    named = [(row.model, row.probe, row.task) for row in rows]
-    assert len(set(named)) == len(named)
+    rows = evaluate_run(tmp_path / "run", probes=("linear", "own"))
+    assert "own" not in {row.probe for row in rows}
+    names = [(row.model, row.probe, row.task, row.metric) for row in rows]
+    assert len(set(names)) == len(names)
     alone = evaluate_run(tmp_path / "run", probes=("linear",), floors=False)
     assert [row for row in rows if row.model == "untrained"] == alone
 
 
+def test_evaluation_repeats_and_does_not_depend_on_what_else_is_probed(trained):
+    whole = evaluate_run(trained, networks=("lp",))
+    assert evaluate_run(trained, networks=("lp",)) == whole
+    some = evaluate_run(trained, tasks=["lp"], floors=False, probes=("linear", "network"))
+    assert {row.probe for row in some} == {"linear", "network"}
+    assert set(some) < set(whole)
+
+
+def test_validation_is_touched_only_where_asked(trained, monkeypatch):
+    plain = evaluate_run(trained, probes=("linear", "paper"))
+    chosen = evaluate_run(trained, probes=("linear", "paper"), choose="loss")
+    # The choice is for the linear probe alone.
+    assert [row for row in chosen if row.probe == "paper"] == [row for row in plain if row.probe == "paper"]
+    changed = []
+
+    def change(*args, **options):
+        sets = probe_examples(*args, **options)
+        for parts in sets.values():
+            parts["validation"] = replace(parts["validation"], y=parts["validation"].y.flip(0))
+            changed.append(1)
+        return sets
+
+    monkeypatch.setattr("same.probes.evaluate.probe_examples", change)
+    assert evaluate_run(trained, probes=("linear", "paper")) == plain
+    assert changed
+    assert evaluate_run(trained, probes=("linear", "paper"), choose="loss") != chosen
+
+
 def test_a_models_own_score_does_not_depend_on_what_else_is_probed(tmp_path):
     run(CONFIG.model_copy(update={"method": "traditional", "tasks": ("gc", "nc", "lp")}), tmp_path / "run")
-    whole = {r.task: r.scores for r in evaluate_run(tmp_path / "run", probes=["own"], floors=False)}
-    (alone,) = evaluate_run(tmp_path / "run", probes=["own"], floors=False, tasks=["lp"])
-    assert alone.scores == whole["lp"]
+    whole = evaluate_run(tmp_path / "run", probes=["own"], floors=False)
+    assert {row.task for row in whole} == {"gc", "nc", "lp"}
+    alone = evaluate_run(tmp_path / "run", probes=["own"], floors=False, tasks=["lp"])
+    assert alone == [row for row in whole if row.task == "lp"]
+    # A head takes the pair features that it was trained with.
+    other = evaluate_run(tmp_path / "run", probes=["own"], floors=False, pair="concat")
+    assert [row._replace(pair="symmetric") for row in other] == [row for row in whole if row.task != "lp"]
+
+
+def test_a_part_of_the_split_can_be_scored():
+    evaluation = Evaluation(CONFIG, tasks=["gc"])
+    (case,), encode = evaluation.cases, lambda batch: batch.x
+    rows = evaluation.probe("raw", encode, ("none", "linear"), networks=("gc",), part="validation")
+    assert {row.part for row in rows} == {"validation"}
+    y = evaluation.examples[case]["validation"].y.numpy()
+    train = evaluation.examples[case]["train"].y.numpy()
+    assert main_scores(rows)["raw", "none", "gc", "paper"] == np.mean(y == np.bincount(train).argmax())
+    sets = [replace(e, embeddings=e.inputs.x) for e in evaluation.examples[case].values()]
+    rng = stream(CONFIG.seed, "network", CONFIG.split, list(TASKS).index("gc"))
+    predicted = NetworkProbe().fit_predict(case.task, sets[0], sets[1], sets[1], rng)
+    assert main_scores(rows)["raw", "network", "gc", "paper"] == np.mean(predicted == y)
 
 
 def permuted(store: GraphStore, seed: int) -> tuple[GraphStore, np.ndarray]:
@@ -205,125 +239,56 @@ def moved_examples(examples: Examples, store: GraphStore, where: np.ndarray) -> 
 
 def test_the_order_of_nodes_changes_no_score(trained):
     """The same held-out edges and negatives, in a file whose nodes are in another order: all scores stay."""
-    probing = Probing.of(CONFIG)
-    base = planted()
-    other, where = permuted(base, 7)
-    other = other.with_inputs(probing.setting.store.inputs)
-    sets = {
-        task: {part: moved_examples(examples, other, where) for part, examples in parts.items()}
-        for task, parts in probing.sets.items()
+    evaluation = Evaluation(CONFIG)
+    other, where = permuted(planted(), 7)
+    other = other.with_inputs(evaluation.experiment.store.inputs)
+    examples = {
+        case: {part: moved_examples(each, other, where) for part, each in parts.items()}
+        for case, parts in evaluation.examples.items()
     }
-    shuffled = replace(probing, sets=sets, setting=replace(probing.setting, store=other))
-    encoder = open_run(trained).encoder
-    found = [[*p.floors(), *p.rows("esame", encoder, ("linear",))] for p in (probing, shuffled)]
-    for a, b in zip(*found, strict=True):
-        assert a.main == pytest.approx(b.main, abs=2e-3), (a, b)
+    shuffled = with_examples(evaluation, examples)
+    encoder = load_trained(trained).encoder
+    both = [main_scores([*e.floors(), *e.probe("esame", encoder, ("linear",))]) for e in (evaluation, shuffled)]
+    assert len(both[0]) == 12
+    for key, score in both[0].items():
+        assert score == pytest.approx(both[1][key], abs=2e-3), key
 
 
 def test_the_order_of_graphs_changes_no_score(trained):
-    """Graphs and nodes of each part in another order; pairs are drawn anew there, so links are left out."""
-    probing = Probing.of(CONFIG, tasks=["gc", "nc"])
-    rng, parts = np.random.default_rng(0), probing.setting.split
+    """Graphs and nodes of each part in another order; pairs would be drawn anew, so links are left out."""
+    evaluation = Evaluation(CONFIG, tasks=["gc", "nc"])
+    rng, parts = np.random.default_rng(0), evaluation.experiment.split
     other = Split(*(rng.permutation(ids) for ids in (parts.train, parts.validation, parts.test)))
-    sets = probe_examples(probing.setting.store, other, probing.tasks, seed=0, k=0)
-    encoder = open_run(trained).encoder
-    found = [[*p.floors(), *p.rows("esame", encoder, ("linear",))] for p in (probing, replace(probing, sets=sets))]
-    for a, b in zip(*found, strict=True):
-        assert a.main == pytest.approx(b.main, abs=2e-3), (a, b)
+    examples = probe_examples(evaluation.experiment.store, other, evaluation.cases, seed=0, k=0)
+    shuffled, encoder = with_examples(evaluation, examples), load_trained(trained).encoder
+    both = [main_scores([*e.floors(), *e.probe("esame", encoder, ("linear",))]) for e in (evaluation, shuffled)]
+    assert len(both[0]) == 8
+    for key, score in both[0].items():
+        assert score == pytest.approx(both[1][key], abs=2e-3), key
 
 
 def test_the_released_protocol_measures_the_order_of_nodes_and_ours_does_not():
     """The test that would have caught the published flaw."""
-    store = planted()
-    parts = split(store, 0)
-    found = {}
-    for protocol in ("paper", "released"):
-        config = Config(pair="concat")
-        probing = Probing.of(config, tasks=["lp"], protocol=protocol)
-        assert (probing.setting.split.test == parts.test).all()
-        (row,) = probing.rows("index", node_index, ("linear",))
-        found[protocol] = row.scores
-    assert found["released"]["accuracy"] > 0.99
-    assert found["released"]["roc_auc"] > 0.99
-    assert abs(found["paper"]["roc_auc"] - 0.5) < 0.05
+    evaluation = Evaluation(Config(pair="concat"), tasks=["lp"], protocols=("paper", "released"))
+    rows = evaluation.probe("index", node_index, ("linear",))
+    score = {(row.protocol, row.metric): row.score for row in rows}
+    assert score["released", "accuracy"] > 0.99
+    assert score["released", "roc_auc"] > 0.99
+    assert abs(score["paper", "roc_auc"] - 0.5) < 0.05
+    assert ("paper", "accuracy") not in score
 
 
 def test_a_permutation_changes_scores_under_released():
-    probing = Probing.of(Config(pair="concat", width=32), tasks=["lp"], protocol="released")
-    base = planted()
-    other, _ = permuted(base, 3)
-    sets = probe_examples(other, probing.setting.split, probing.tasks, seed=0, k=0, protocol="released")
+    evaluation = Evaluation(Config(pair="concat", width=32), tasks=["lp"], protocols=("released",))
+    other, _ = permuted(planted(), 3)
+    examples = probe_examples(other, evaluation.experiment.split, evaluation.cases, seed=0, k=0)
     # The index that a node had in the file before.
-    shuffled = replace(probing, sets=sets)
-    (before,), (after,) = (p.rows("index", node_index, ("linear",)) for p in (probing, shuffled))
-    first, second = (p.rows("raw", lambda batch: batch.x, ("linear",))[0].main for p in (probing, shuffled))
-    assert before.main > 0.99
-    assert after.main > 0.99
+    shuffled = with_examples(evaluation, examples)
+    before, after = (e.probe("index", node_index, ("linear",))[0].score for e in (evaluation, shuffled))
+    first, second = (e.probe("raw", lambda batch: batch.x, ("linear",))[0].score for e in (evaluation, shuffled))
+    assert before > 0.99
+    assert after > 0.99
     assert abs(first - second) > 0.01
-
-
-def test_released_links_are_the_last_edges_and_the_first_gaps():
-    store = GraphStore.build(
-        "path",
-        x=np.zeros((6, 1)),
-        sizes=[6],
-        edge_index=[[0, 1, 2, 3, 4, 0, 0, 0, 1, 1], [1, 2, 3, 4, 5, 2, 3, 4, 4, 5]],
-    )
-    found = released_links(store.cut([0]))
-    pairs = {y: [tuple(p) for p in found.index[:, found.y == y].T.tolist()] for y in (1, 0)}
-    assert pairs == {1: [(3, 4), (4, 5)], 0: [(0, 5), (1, 3)]}
-    assert found.inputs.edges.shape[1] == 10
-
-
-def test_held_out_edges_are_in_no_adjacency_used_to_embed():
-    store = planted()
-    sets = probe_examples(store, split(store, 2), make_tasks(["gc", "nc", "lp"], store), seed=0, k=2)
-    for part, examples in sets["lp"].items():
-        held_out = examples.index[:, examples.y == 1].T.tolist()
-        adjacency = examples.inputs.adjacency.to_dense()
-        assert held_out
-        assert all(adjacency[u, v] == 0 == adjacency[v, u] for u, v in held_out), part
-        assert (examples.y == 1).sum() == (examples.y == 0).sum()
-
-
-def test_the_network_probe_learns_and_stops():
-    store = planted()
-    task = make_tasks(["gc"], store)[0]
-    parts = split(store, 0)
-
-    # Embeddings that give the class away.
-    def sets(ids):
-        examples = task.examples(store.cut(ids), np.random.default_rng(0))
-        h = torch.nn.functional.one_hot(examples.y, 3).float()[examples.inputs.batch]
-        return replace(examples, embeddings=h + 0.1 * torch.randn(h.shape, generator=torch.Generator().manual_seed(0)))
-
-    train, validation, test = (sets(ids) for ids in (parts.train, parts.validation, parts.test))
-    told = NetworkProbe().fit_predict(task, train, validation, test, np.random.default_rng(0))
-    assert (told == test.y.numpy()).mean() > 0.95
-    again = NetworkProbe().fit_predict(task, train, validation, test, np.random.default_rng(0))
-    assert (told == again).all()
-    # Whatever scale an encoder gives its columns.
-    small = [replace(s, embeddings=0.001 * s.embeddings + 2) for s in (train, validation, test)]
-    assert (NetworkProbe().fit_predict(task, *small, np.random.default_rng(0)) == told).mean() > 0.98
-
-
-@pytest.mark.parametrize("name", ["gc", "nc", "lp"])
-def test_taking_graphs_of_a_batch_is_cutting_them(name):
-    store = random_store(0, [5, 9, 1, 7], density=0.5)
-    task = make_tasks([name], store)[0]
-    examples = task.examples(store.cut([0, 1, 2, 3]), np.random.default_rng(0))
-    examples = replace(examples, embeddings=examples.inputs.x * 2)
-    some = take(examples, np.array([3, 1]))
-    head = task.head(3)
-    whole, part = (head(e.embeddings, e) for e in (examples, some))
-    if name == "gc":
-        torch.testing.assert_close(part, whole[[3, 1]])
-    elif name == "nc":
-        torch.testing.assert_close(part, torch.cat([whole[15:22], whole[5:14]]))
-    else:
-        graph = examples.inputs.batch[examples.index[0]]
-        torch.testing.assert_close(part, whole[(graph == 3) | (graph == 1)])
-        assert len(some.y) == len(part)
 
 
 def test_embed(trained, tmp_path):
@@ -337,7 +302,7 @@ def test_embed(trained, tmp_path):
 
 
 def test_embed_refuses_other_attributes(trained, tmp_path):
-    random_store(0, [5] * 12).save(tmp_path / "other")
+    save_store(random_store(0, [5] * 12), tmp_path / "other")
     with pytest.raises(InputError, match="its nodes have 3 attributes, the inputs were fitted on 24"):
         embed_set(trained, str(tmp_path / "other"), tmp_path / "e.npz")
     with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy, parquet"):
@@ -347,35 +312,47 @@ def test_embed_refuses_other_attributes(trained, tmp_path):
 
 def test_the_commands(trained, tmp_path):
     code, out, err = same("evaluate", trained, "--json", "--probes", "linear", "--pair", "concat")
-    found = json.loads(out)
+    printed = json.loads(out)
     assert (code, err) == (0, "")
-    assert (found["protocol"], found["pair"], found["split"]) == ("paper", "concat", 0)
-    assert {row["model"] for row in found["rows"]} == {"majority", "raw", "untrained", "esame"}
-    code, out, _ = same("evaluate", trained)
+    assert (printed["protocol"], printed["pair"], printed["split"]) == ("paper", "concat", 0)
+    assert {row["model"] for row in printed["rows"]} == {"majority", "raw", "untrained", "esame"}
+    code, out, _ = same("evaluate", trained, "-t", "lp")
     assert code == 0
     assert "protocol paper, pair features symmetric" in out
     assert "lp AUC" in out
     code, out, _ = same("embed", trained, "planted", "--out", tmp_path / "e.npz", "--json")
     assert (code, json.loads(out)) == (0, {"file": str(tmp_path / "e.npz"), "format": "npz", "nodes": 7102})
-    for arguments, message in [
-        (("evaluate", tmp_path), "holds no run"),
-        (("evaluate", trained, "--protocol", "x"), "protocol: 'x' is not one of paper, released"),
-        (("evaluate", trained, "--probes", "linear,x"), "probes: x: not among"),
-        (("evaluate", trained, "--solver", "x"), "solver: 'x' is not one of newton, sklearn"),
-        (("evaluate", trained, "-t", "xx"), "tasks: 'xx' is not one of"),
+    code, _, err = same("evaluate", tmp_path)
+    assert (code, "holds no run" in err) == (2, True)
+
+
+def test_mistakes_are_refused(trained):
+    for options, message in [
+        ({"protocols": ["x"]}, "protocol: 'x' is not one of paper, released"),
+        ({"probes": ["linear", "x"]}, "probes: x: not among linear, paper, network, own"),
+        ({"choose": "score"}, "choose: 'score' is not one of loss"),
+        ({"tasks": ["xx"]}, "tasks: 'xx' is not one of"),
     ]:
-        code, _, err = same(*arguments)
-        assert code == 2
-        assert message in err
+        with pytest.raises(InputError, match=message):
+            evaluate_run(trained, **options)
 
 
 @pytest.mark.parametrize("damage", ["model.safetensors", "config.json", "result.json"])
 def test_a_damaged_run_is_said(trained, tmp_path, damage):
-    import shutil
-
     shutil.copytree(trained, tmp_path / "run")
     (tmp_path / "run" / damage).write_bytes(b"\x00nonsense")
     if damage == "result.json":
         (tmp_path / "run" / damage).unlink()
     with pytest.raises(InputError, match=damage if damage != "result.json" else "not finished"):
         evaluate_run(tmp_path / "run")
+
+
+def test_links_that_cannot_be_scored_are_left_out_unless_asked_for(tmp_path, caplog):
+    """The only edge of a graph is never held out."""
+    random_store(0, [2] * 40, density=1.0).save(tmp_path / "pairs")
+    config = Config(dataset=str(tmp_path / "pairs"), width=8)
+    assert [case.task.name for case in Evaluation(config).cases] == ["gc", "nc"]
+    assert "lp cannot be scored, there are too few pairs" in caplog.text
+    asked = Evaluation(config, tasks=["lp"])
+    with pytest.raises(InputError, match="needs training examples"):
+        asked.probe("raw", lambda batch: batch.x, ("linear",))

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import same.runs
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-import same.runs
 from same.cli import app
 from same.config import METHODS, Config
 from same.errors import InputError
@@ -270,7 +270,8 @@ def _spoil(store, graphs):
         node_y[nodes] = node_y[nodes].max() - node_y[nodes]
         edges[:, links] = rng.permutation(edges[:, links].reshape(-1)).reshape(2, -1)
     assert np.isnan(x).any()
-    return replace(store, x=x, node_y=node_y, edges=edges)
+    labels = {**store.labels, "node_y": replace(store.labels["node_y"], y=node_y)}
+    return replace(store, x=x, labels=labels, edges=edges)
 
 
 def test_failed_trials_are_told_as_failures_and_the_search_goes_on(tmp_path, monkeypatch):

@@ -24,13 +24,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from same.check import check
 from same.config import Config, make_config, read_config
 from same.errors import InputError
-from same.graphs import GraphStore, Inputs, from_pyg, planted, split
-from same.graphs.tu import read_tu
-from same.runs import arrange
-from same.tasks import TASKS
+from same.experiment import assemble
+from same.graphs import GraphStore, Inputs, from_pyg, planted, split, summarise
+from same.graphs.io.tu import read_tu
+from same.tasks import make_tasks, offered
 
 CPU_SECONDS, BYTES = 10, 4 * 2**30
 
@@ -107,7 +106,7 @@ def assert_sound(store: GraphStore) -> None:
     assert store.edge_ptr[0] == 0
     assert store.edge_ptr[-1] == store.num_edges
     assert (np.diff(store.edge_ptr) >= 0).all()
-    assert store.x.dtype == np.float32
+    assert store.x.dtype in (np.float32, np.float64)
     assert np.isfinite(store.x).all()
     low, high = store.edges
     sizes = np.repeat(np.diff(store.node_ptr), np.diff(store.edge_ptr))
@@ -117,7 +116,7 @@ def assert_sound(store: GraphStore) -> None:
             assert len(y) == count
             assert np.isfinite(y).all()
             assert classes is None or (y.min() >= 0 and y.max() < len(classes))
-    json.dumps(check(store))
+    json.dumps(summarise(store))
     batch = store.cut(np.arange(g))
     assert batch.num_nodes == n
     if n <= 500:
@@ -128,9 +127,9 @@ def assert_sound(store: GraphStore) -> None:
     if g >= 10:
         assert sum(map(len, vars(split(store, 0)).values())) == g
     if g >= 2:
-        for kind in TASKS.values():
-            if not kind.missing(store):
-                support, target = kind(store).cut(store, np.arange(g), np.random.default_rng(0))
+        for name in offered(store):
+            for task in make_tasks([name], store):
+                support, target = task.cut(store, np.arange(g), np.random.default_rng(0))
                 assert len(support.y) + len(target.y) >= 0
 
 
@@ -362,7 +361,7 @@ def fuzz_config(cases: int, seed: int, folder: Path) -> Tally:
             assert make_config(json.loads(json.dumps(config.model_dump(mode="json")))) == config
             assert config.key
             if config.method != "finetuned":
-                arrange(config, graphs, parts)
+                assemble(config, graphs, parts)
 
         attempt(tally, f"config {seed} {case}", use)
     return tally
@@ -412,7 +411,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "data list": ("--data", "--json"),
     "data check": ("--data", "--json"),
     "train": ("--method", "--tasks", "--split", "--seed", "--config", "--set", "--device", "--threads", "--data"),
-    "evaluate": ("--protocol", "--pair", "--probes", "--tasks", "--solver", "--data"),
+    "evaluate": ("--protocol", "--pair", "--probes", "--tasks", "--choose-c", "--data"),
     "embed": ("--out", "--format", "--data"),
     "report": ("--data",),
     "study": (
@@ -438,7 +437,7 @@ def fuzz_cli(cases: int, seed: int, folder: Path) -> Tally:
 
     tally = Tally()
     folder.mkdir(parents=True, exist_ok=True)
-    patched = patch.multiple("same.graphs.sources", _transfer=no_network, _TRIES=1)
+    patched = patch.multiple("same.graphs.io.download", _transfer=no_network, _TRIES=1)
     with contextlib.chdir(folder), patched:
         for case in range(cases):
             rng = random.Random(f"cli {seed} {case}")

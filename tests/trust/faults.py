@@ -17,11 +17,10 @@ from pathlib import Path
 import torch
 
 from same.config import Config
-from same.files import read_json
-from same.runs import run
+from same.experiment import run
+from same.files import load_tensors, read_json
 from same.study.results import RUNS_TABLE, Results
 from same.study.search import Tuning
-from same.tensors import load_tensors
 from same.training import InterruptedTraining
 
 SAME = (sys.executable, "-c", "from same.cli import main; main()")

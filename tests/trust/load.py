@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from same.graphs import planted
+from same.graphs import planted, save_store
 from same.study.engines import Event, Job, local
 from same.study.plan import Plan
 from same.study.run import run_study
@@ -43,7 +43,7 @@ def many_runs(runs: int, folder: Path, workers: int = 2) -> Load:
     """A study of untrained encoders, ten splits of each of some tiny sets."""
     sets = [folder / f"set-{number}" for number in range(runs // 10)]
     for number, place in enumerate(sets):
-        planted(40, seed=number).save(place)
+        save_store(planted(40, seed=number), place)
     plan = Plan(questions=("floors",), datasets=tuple(map(str, sets)), settings={"batch_size": 14, "width": 4})
     seen: list[tuple[float, int]] = []
     busy: dict[str, float] = {}

@@ -17,14 +17,13 @@ from safetensors.torch import save_file
 
 from same import files
 from same.errors import DamagedError, InputError
-from same.files import atomic, clean, locked, read_json, seal, unseal, write_json
-from same.runs import open_run, run
+from same.experiment import load_trained, run
+from same.files import atomic, clean, load_tensors, locked, read_json, save_tensors, seal, unseal, write_json
+from same.saved import read_history
 from same.study.plan import Plan, remember
 from same.study.search import Question
 from same.study.space import Parameter, Space
 from same.study.tune import _remember
-from same.tensors import load_tensors, save_tensors
-from same.training import read_history
 from trust.bad_data import run_command
 from trust.faults import (
     CONFIG,
@@ -68,13 +67,13 @@ def test_a_damaged_file_of_a_run_is_said_and_mended(runs, tmp_path, which, name)
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "result.json"])
 def test_a_finished_run_with_a_flipped_bit_is_not_used(runs, tmp_path, name):
-    good, rng, refused = open_run(runs / "finished"), random.Random(name), []
+    good, rng, refused = load_trained(runs / "finished"), random.Random(name), []
     for i in range(12):
         place = tmp_path / f"{i}"
         shutil.copytree(runs / "finished", place)
         harm(place / name, "flipped", rng)
         try:
-            found = open_run(place)
+            found = load_trained(place)
         except InputError as error:
             refused.append(str(error))
         else:  # In a space, or in the name of the checksum.
@@ -318,7 +317,7 @@ def test_a_run_without_checksums_is_taken_as_it_is(runs, tmp_path):
         save_file(tensors, place / name, {"state": json.dumps(about)} if about else None)
     with heard() as said:
         assert run(CONFIG, place) == result
-        assert open_run(place).config == CONFIG
+        assert load_trained(place).config == CONFIG
         assert read_history(place) == read_history(runs / "finished")
     assert not said
 

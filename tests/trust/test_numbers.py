@@ -9,9 +9,9 @@ import torch
 
 from helpers import random_store
 from same.episodes import concurrent_batch, concurrent_episode, moved, multi_task_episode
+from same.experiment import run
 from same.methods import SAME, Classical, Traditional
 from same.nn import Encoder, Model
-from same.runs import run
 from same.tasks import make_tasks
 from trust.faults import CONFIG, outcome
 
@@ -50,7 +50,7 @@ def test_single_precision_is_close_to_double(name, seed):
 def test_another_process_computes_the_same_bits(tmp_path):
     code = (
         "import sys; from pathlib import Path; from same.config import make_config, read_config; "
-        "from same.runs import run; run(make_config(read_config(Path(sys.argv[1]))), Path(sys.argv[2]))"
+        "from same.experiment import run; run(make_config(read_config(Path(sys.argv[1]))), Path(sys.argv[2]))"
     )
     run(CONFIG, tmp_path / "here")
     config = tmp_path / "here" / "config.json"

@@ -15,16 +15,16 @@ from helpers import write_tu, zip_tu
 from same import SAME
 from same.config import read_config
 from same.errors import DamagedError, InputError
-from same.graphs import GraphStore, as_store, load, sources
-from same.graphs.tu import read_tu
-from same.runs import open_run
+from same.files import load_tensors
+from same.graphs import GraphStore, as_store, load, open_store, save_store
+from same.graphs.io import download
+from same.graphs.io.tu import read_tu
 from same.study.plan import Plan
 from same.study.report import make_tables, write_report
 from same.study.report.page import to_latex, to_markdown
 from same.study.results import Results, Score, Study, make_run
 from same.study.search import Question, Trial, Tuning, read_question
 from same.study.tuning_report import write_tuning_report
-from same.tensors import load_tensors
 from trust.audit import judge
 from trust.faults import CONFIG
 
@@ -102,11 +102,11 @@ def test_a_pickle_everywhere_else(tmp_path, evil):
     (folder / "TOY_node_attributes.txt").write_bytes(evil)
     with pytest.raises(InputError):
         load(folder)
-    GraphStore.build("a", x=np.ones((2, 1)), sizes=[2], edge_index=[[0], [1]]).save(tmp_path / "store")
+    save_store(GraphStore.build("a", x=np.ones((2, 1)), sizes=[2], edge_index=[[0], [1]]), tmp_path / "store")
     for name in ("store.json", "x.bin"):
         (tmp_path / "store" / name).write_bytes(evil)
         with pytest.raises(InputError):
-            GraphStore.open(tmp_path / "store")
+            open_store(tmp_path / "store")
 
 
 @pytest.mark.parametrize(
@@ -173,11 +173,11 @@ def test_archives_of_archives_and_of_nothing_but_zeros(tmp_path):
 
 def test_names_of_sets_are_no_paths_and_no_addresses(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(sources, "_transfer", lambda url, target: asked.append(url))
+    monkeypatch.setattr(download, "_transfer", lambda url, target: asked.append(url))
     for name in ("http:x", "a?b", "a#b", "a%2f..", "a@b", "\\\\host", "a\0b", "~", "-rf"):
         with pytest.raises(InputError):
             load(name)
-    assert all(url.startswith(sources.COLLECTION + "/") and not set("?#%@\\") & set(url) for url in asked)
+    assert all(url.startswith(download.COLLECTION + "/") and not set("?#%@\\") & set(url) for url in asked)
 
 
 def test_graphs_of_no_known_kind_are_not_looked_into(tmp_path, evil):

@@ -155,7 +155,7 @@ def test_aggregators_shape_the_shared_gradient_and_leave_the_heads_theirs(name):
 
 @pytest.mark.parametrize("name", ["excessmtl", "gradvac", "pcd"])
 def test_aggregators_that_remember_are_refused(name):
-    with pytest.raises(InputError, match="remembers earlier steps"):
+    with pytest.raises(InputError, match="keeps state between steps"):
         Jacobian(name)
 
 

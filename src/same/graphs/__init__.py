@@ -1,4 +1,4 @@
-"""Graphs: the store they live in, where they come from, what an encoder sees of them, and how they are split.
+"""Graphs: stores, batches, labels, inputs, splits, and the formats they come in.
 
 >>> import same
 >>> store = same.load("planted")
@@ -10,27 +10,37 @@
 """
 
 from same.graphs.batch import GraphBatch
+from same.graphs.examples import Examples
 from same.graphs.inputs import Inputs
-from same.graphs.nx import from_networkx
+from same.graphs.io.folder import open_store, save_store, write_store
+from same.graphs.io.networkx import from_networkx
+from same.graphs.io.pyg import from_pyg, to_pyg
+from same.graphs.io.sources import as_store, load
+from same.graphs.io.tu import read_tu
+from same.graphs.labels import Labels
 from same.graphs.planted import planted
-from same.graphs.pyg import from_pyg, to_pyg
-from same.graphs.sources import as_store, load
 from same.graphs.splits import Split, hold_out, split
 from same.graphs.store import GraphStore
-from same.graphs.tu import read_tu
+from same.graphs.summary import summarise
 
 __all__ = [
+    "Examples",
     "GraphBatch",
     "GraphStore",
     "Inputs",
+    "Labels",
     "Split",
     "as_store",
     "from_networkx",
     "from_pyg",
     "hold_out",
     "load",
+    "open_store",
     "planted",
     "read_tu",
+    "save_store",
     "split",
+    "summarise",
     "to_pyg",
+    "write_store",
 ]

@@ -1,61 +1,42 @@
-"""Batches: some graphs of a set as one, in tensors, ready for an encoder."""
+"""Batches: some graphs of a set as one block-diagonal graph, in tensors."""
 
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from same.graphs.inputs import Inputs
+from same.graphs.flat import Array
+from same.graphs.flat import pointers as pointers
+from same.graphs.flat import ranges as ranges
+from same.graphs.inputs import Inputs
+from same.graphs.labels import Level, find_column
 
-Array = np.ndarray
-
-# torch says once per process that CSR tensors are in beta. Let it say so to nobody.
+# torch warns once per process that CSR tensors are in beta.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch.sparse_csr_tensor([0, 0], [], [], (1, 1))
 
 
-def ranges(starts: Array, lengths: Array) -> Array:
-    """The integers start, start+1, …, start+length-1 of every pair, one after the other.
-
-    >>> ranges(np.array([5, 0]), np.array([2, 3]))
-    array([5, 6, 0, 1, 2])
-    """
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
-
-
-def pointers(lengths: Array) -> Array:
-    """Where each of a row of blocks starts, and where the last one ends: [0, l₀, l₀+l₁, …].
-
-    >>> pointers(np.array([2, 0, 3]))
-    array([0, 2, 2, 5])
-    """
-    ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=ptr[1:])
-    return ptr
-
-
 @dataclass(frozen=True, eq=False)
 class GraphBatch:
-    """Some graphs as one: block-diagonal, in tensors, ready for an encoder.
+    """Some graphs as one block-diagonal graph, ready for an encoder.
 
     Attributes:
-        x: [n, d] what the encoder sees.
-        edges: [2, m] the edges that carry messages, each once.
-        node_ptr: [g+1] where each graph's nodes start.
-        edge_ptr: [g+1] where each graph's edges start.
-        graph_ids: [g] the graphs' places in the store.
-        graph_y: [g] or [g, t] classes (int64) or targets (float32) of the graphs, if they have any.
-        node_y: [n] or [n, t] the same for the nodes.
+        x: [n, d] input columns of the nodes.
+        edges: [2, m] message-passing edges, each once.
+        node_ptr: [g+1] offsets of each graph's nodes.
+        edge_ptr: [g+1] offsets of each graph's edges.
+        graph_ids: [g] ids of the graphs in the store.
+        labels: codes (int64) or numbers (float32) of each column, one row per graph or per node.
+        known: masks of the known entries of the columns that have unknown ones.
+        levels: level of each column.
+        inputs: the inputs that made `x`.
     """
 
     x: Tensor
@@ -63,23 +44,39 @@ class GraphBatch:
     node_ptr: Tensor
     edge_ptr: Tensor
     graph_ids: Tensor
-    graph_y: Tensor | None = None
-    node_y: Tensor | None = None
-    inputs: "Inputs | None" = None
+    labels: Mapping[str, Tensor] = field(default_factory=dict)
+    known: Mapping[str, Tensor] = field(default_factory=dict)
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    inputs: Inputs | None = None
 
     @property
     def num_graphs(self) -> int:
-        """How many graphs."""
+        """Number of graphs."""
         return len(self.node_ptr) - 1
 
     @property
     def num_nodes(self) -> int:
-        """How many nodes."""
+        """Number of nodes."""
         return len(self.x)
+
+    def column(self, level: Level, name: str | None = None) -> Tensor | None:
+        """Labels of a column, by default that of graph or node classification; None if there is no such column."""
+        found = find_column(self.levels, level, name)
+        return None if found is None else self.labels[found]
+
+    @property
+    def graph_y(self) -> Tensor | None:
+        """[g] or [g, t] labels of the graphs: the column `y`."""
+        return self.column("graph")
+
+    @property
+    def node_y(self) -> Tensor | None:
+        """[n] or [n, t] labels of the nodes: the column `node_y`, or else `y`."""
+        return self.column("node")
 
     @cached_property
     def batch(self) -> Tensor:
-        """[n] the graph of each node, 0..g-1."""
+        """[n] graph of each node, 0..g-1."""
         return torch.repeat_interleave(torch.arange(self.num_graphs, device=self.x.device), self.node_ptr.diff())
 
     @cached_property
@@ -103,35 +100,36 @@ class GraphBatch:
 
     @cached_property
     def smoothed(self) -> Tensor:
-        """[n, d] Â x, the part of a first graph convolution that depends on no parameter."""
+        """[n, d] Â x, the part of a first graph convolution that does not depend on parameters."""
         return self.adjacency @ self.x
 
     def mean(self, h: Tensor) -> Tensor:
-        """[g, w] the mean of the rows of `h` over the nodes of each graph."""
+        """[g, w] mean of the rows of `h` over the nodes of each graph."""
         total = h.new_zeros(self.num_graphs, h.shape[1]).index_add(0, self.batch, h)
         return total / self.node_ptr.diff()[:, None]
 
     @staticmethod
     def concat(batches: "Sequence[GraphBatch]") -> "tuple[GraphBatch, list[int]]":
-        """Many batches as one, and how many nodes each has, to split what an encoder makes of them."""
-        sizes = [batch.num_nodes for batch in batches]
-        nodes, edges = pointers(np.array(sizes)), pointers(np.array([batch.edges.shape[1] for batch in batches]))
-        ends = [batch.node_ptr[1:] + start for batch, start in zip(batches, nodes.tolist(), strict=False)]
-        edge_ends = [batch.edge_ptr[1:] + start for batch, start in zip(batches, edges.tolist(), strict=False)]
-        return (
-            GraphBatch(
-                x=torch.cat([batch.x for batch in batches]),
-                edges=torch.cat([batch.edges + s for batch, s in zip(batches, nodes.tolist(), strict=False)], dim=1),
-                node_ptr=torch.cat([batches[0].node_ptr[:1], *ends]),
-                edge_ptr=torch.cat([batches[0].edge_ptr[:1], *edge_ends]),
-                graph_ids=torch.cat([batch.graph_ids for batch in batches]),
-                inputs=batches[0].inputs,
-            ),
-            sizes,
+        """Many batches as one, and the number of nodes of each, to split the encoder's output."""
+        first, sizes = batches[0], [batch.num_nodes for batch in batches]
+        nodes = pointers(np.array(sizes)).tolist()
+        edges = pointers(np.array([batch.edges.shape[1] for batch in batches])).tolist()
+        ends = [batch.node_ptr[1:] + start for batch, start in zip(batches, nodes, strict=False)]
+        edge_ends = [batch.edge_ptr[1:] + start for batch, start in zip(batches, edges, strict=False)]
+        joined = replace(
+            first,
+            x=torch.cat([batch.x for batch in batches]),
+            edges=torch.cat([batch.edges + start for batch, start in zip(batches, nodes, strict=False)], dim=1),
+            node_ptr=torch.cat([first.node_ptr[:1], *ends]),
+            edge_ptr=torch.cat([first.edge_ptr[:1], *edge_ends]),
+            graph_ids=torch.cat([batch.graph_ids for batch in batches]),
+            labels={name: torch.cat([batch.labels[name] for batch in batches]) for name in first.labels},
+            known={name: torch.cat([batch.known[name] for batch in batches]) for name in first.known},
         )
+        return joined, sizes
 
     def pieces(self, nodes: int) -> "Iterator[GraphBatch]":
-        """The batch in runs of whole graphs, each of so many nodes at most, or one graph; itself, if it is small."""
+        """Consecutive graphs in batches of at most so many nodes, or of one larger graph."""
         if self.num_nodes <= nodes:
             yield self
             return
@@ -139,6 +137,7 @@ class GraphBatch:
         while g < self.num_graphs:
             stop = max(g + 1, bisect_right(ends, ends[g] + nodes) - 1)
             first, last, edge = ends[g], ends[stop], edge_ends[g]
+            rows = {"graph": slice(g, stop), "node": slice(first, last)}
             yield replace(
                 self,
                 x=self.x[first:last],
@@ -146,16 +145,16 @@ class GraphBatch:
                 node_ptr=self.node_ptr[g : stop + 1] - first,
                 edge_ptr=self.edge_ptr[g : stop + 1] - edge,
                 graph_ids=self.graph_ids[g:stop],
-                graph_y=None if self.graph_y is None else self.graph_y[g:stop],
-                node_y=None if self.node_y is None else self.node_y[first:last],
+                labels={name: y[rows[self.levels[name]]] for name, y in self.labels.items()},
+                known={name: mask[rows[self.levels[name]]] for name, mask in self.known.items()},
             )
             g = stop
 
     def drop_edges(self, drop: Tensor) -> "GraphBatch":
-        """The batch without some of its edges: they carry no messages and show in no structural input.
+        """The batch without some edges: they carry no messages and show in no structural input.
 
         Args:
-            drop: [m] which edges go.
+            drop: [m] mask of the edges to remove.
         """
         keep = ~drop
         kept_before = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.cumsum(0)])
@@ -163,17 +162,20 @@ class GraphBatch:
         x = self.x if self.inputs is None else self.inputs.renew(self.x, edges)
         return replace(self, x=x, edges=edges, edge_ptr=kept_before[self.edge_ptr])
 
-    def to(self, where: "torch.device | str | torch.dtype") -> "GraphBatch":
-        """The batch on another device, or with floating-point numbers of another type."""
-        moved: dict[str, Any] = {}
-        for name, value in vars(self).items():
-            if name in self.__dataclass_fields__ and isinstance(value, Tensor):
-                moved[name] = move_tensor(value, where)
-        return replace(self, **moved)
+    def to(self, where: torch.device | str | torch.dtype) -> "GraphBatch":
+        """The batch on another device, or with another floating-point type."""
+        changed: dict[str, Any] = {}
+        for name in self.__dataclass_fields__:
+            value = getattr(self, name)
+            if isinstance(value, Tensor):
+                changed[name] = move_tensor(value, where)
+            elif name in ("labels", "known"):
+                changed[name] = {column: move_tensor(tensor, where) for column, tensor in value.items()}
+        return replace(self, **changed)
 
 
-def move_tensor(value: Tensor, where: "torch.device | str | torch.dtype") -> Tensor:
-    """A tensor on another device, or, if it holds floating-point numbers, of another type.
+def move_tensor(value: Tensor, where: torch.device | str | torch.dtype) -> Tensor:
+    """A tensor on another device, or, if it is a floating-point tensor, of another type.
 
     >>> move_tensor(torch.tensor([1]), torch.float64).dtype
     torch.int64
@@ -182,12 +184,12 @@ def move_tensor(value: Tensor, where: "torch.device | str | torch.dtype") -> Ten
 
 
 def csr(crow: Array, col: Array, values: Array, n: int) -> Tensor:
-    """A square sparse CSR tensor from arrays that are known to be sound.
+    """A square sparse CSR tensor from arrays that need no checking.
 
     >>> csr(np.array([0, 1, 2]), np.array([1, 0]), np.array([2.0, 3.0]), 2).to_dense()
     tensor([[0., 2.],
             [3., 0.]], dtype=torch.float64)
     """
-    # MKL takes 32-bit indices, and torch would turn others into them at every product.
+    # MKL takes 32-bit indices; torch would convert others at every product.
     rows, columns = (torch.from_numpy(index.astype(np.int32)) for index in (crow, col))
     return torch.sparse_csr_tensor(rows, columns, torch.from_numpy(values), (n, n), check_invariants=False)

@@ -1,7 +1,7 @@
-"""What an encoder sees of a node: its attributes, scaled, and what the edges around it look like."""
+"""What an encoder sees of a node: its scaled attributes, and structural encodings of the edges around it."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse
@@ -9,15 +9,12 @@ import torch
 from torch import Tensor
 
 from same.errors import InputError
+from same.graphs.flat import Array, FlatGraphs
 
-if TYPE_CHECKING:
-    from same.graphs.store import GraphStore
-
-Array = np.ndarray
 Scaling = Literal["standardise", "row", "both", "none"]
 
 DEGREE_WITHOUT_ATTRIBUTES = 16
-"""The cap of the degree encoding of sets that have no attributes, unless another is asked for."""
+"""Default cap of the degree encoding of sets without attributes."""
 
 _CACHE_BYTES = 2**28
 _CHUNK = 4096
@@ -25,20 +22,22 @@ _CHUNK = 4096
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The columns an encoder sees: scaled attributes, then structural encodings of the edges that carry messages.
+    """The input columns of an encoder: scaled attributes, then structural encodings of the message-passing edges.
 
-    Make one with `Inputs.fit`; give it to a store with `GraphStore.with_inputs`. Structural encodings are a function of
-    a batch's message-carrying edges alone: an edge that is held out never shows in them.
+    Fit it with `Inputs.fit` and pass it to `GraphStore.with_inputs`. Structural encodings are a function of the
+    message-passing edges of a batch alone: a held-out edge never shows in them. Attributes are scaled in float64 and
+    cast to float32 at the end.
 
     Attributes:
-        scaling: `standardise` ((x - mean) / std over the training nodes), `row` (x / max(Σx, 1)), `both`, side by
+        scaling: `standardise` ((x - mean) / std over the training nodes), `row` (x / max(Σx, 1)), `both` side by
             side, or `none`.
-        degree: one-hot degree, the last column meaning *this many or more*; 0 for none.
-        walk: probabilities that a random walk is back after 2, 3, …, walk+1 steps; 0 for none.
-        mean: [d] what `standardise` subtracts.
-        scale: [d] what `standardise` divides by; 1 where a column is constant.
+        degree: cap of the one-hot degree, whose last column means *cap or more*; 0 for none.
+        walk: number of return probabilities of a random walk, after 2, 3, …, walk+1 steps; 0 for none.
+        mean: [d] means that `standardise` subtracts.
+        scale: [d] standard deviations that it divides by; 1 where a column is constant.
+        cache: [N, num_features] columns of all nodes of the store that the inputs belong to, if it is small.
 
-    A set without attributes shows a constant 1 and its degree.
+    In a set without attributes, every node shows a constant 1 and its degree.
     """
 
     scaling: Scaling
@@ -50,9 +49,16 @@ class Inputs:
 
     @classmethod
     def fit(
-        cls, store: "GraphStore", ids: Array, *, scaling: Scaling = "standardise", degree: int = 0, walk: int = 0
+        cls, store: FlatGraphs, ids: Array, *, scaling: Scaling = "standardise", degree: int = 0, walk: int = 0
     ) -> "Inputs":
-        """Inputs whose scaling is fitted on some graphs of a store, which should be the training graphs.
+        """Fit the scaling on some graphs of a store.
+
+        Args:
+            store: the set.
+            ids: ids of the graphs to fit on, usually the training graphs.
+            scaling: scaling of the attributes.
+            degree: cap of the one-hot degree; 0 for none.
+            walk: number of return probabilities; 0 for none.
 
         >>> from same.graphs.planted import planted
         >>> store = planted(graphs=20)
@@ -74,42 +80,42 @@ class Inputs:
 
     @property
     def num_features(self) -> int:
-        """How many columns come out."""
+        """Number of columns."""
         return max(len(self.mean), 1) * (2 if self.scaling == "both" and len(self.mean) else 1) + self.num_structural
 
     @property
     def num_structural(self) -> int:
-        """How many of them, the last ones, are structural encodings."""
+        """Number of structural columns; they come last."""
         return (self.degree + 1 if self.degree else 0) + self.walk
 
-    def for_store(self, store: "GraphStore") -> "Inputs":
-        """The same inputs, with the columns of a store that is not too large computed once."""
+    def for_store(self, store: FlatGraphs) -> "Inputs":
+        """The same inputs, with the columns of a small store computed once."""
         if store.x.shape[1] != len(self.mean):
-            found, fitted = store.x.shape[1], len(self.mean)
-            raise InputError(f"{store.name}: its nodes have {found} attributes, the inputs were fitted on {fitted}")
+            count, fitted = store.x.shape[1], len(self.mean)
+            raise InputError(f"{store.name}: its nodes have {count} attributes, the inputs were fitted on {fitted}")
         bare = replace(self, cache=None)
         if store.num_nodes * self.num_features * 4 > _CACHE_BYTES:
             return bare
-        plain, cache = replace(store, inputs=bare), np.empty((store.num_nodes, self.num_features), np.float32)
+        cache = np.empty((store.num_nodes, self.num_features), np.float32)
         for start in range(0, store.num_graphs, _CHUNK):
-            stop = min(start + _CHUNK, store.num_graphs)
-            cache[store.node_ptr[start] : store.node_ptr[stop]] = plain.cut(np.arange(start, stop)).x.numpy()
+            picked = store.pick(np.arange(start, min(start + _CHUNK, store.num_graphs)))
+            cache[picked.nodes] = bare.columns(store.x[picked.nodes], picked.joint_edges, picked.nodes)
         return replace(self, cache=cache)
 
     def columns(self, x: Array, edges: Array, nodes: Array) -> Array:
-        """[n, num_features] the columns of the nodes of whole graphs.
+        """[n, num_features] float32 input columns of the nodes of whole graphs.
 
         Args:
             x: [n, d] their attributes.
             edges: [2, m] all of their edges.
-            nodes: [n] their places in the store.
+            nodes: [n] their indices in the store.
         """
         if self.cache is not None:
             return self.cache[nodes]
         return np.concatenate([self._attributes(x), self._structure(edges, len(x))], axis=1)
 
     def renew(self, x: Tensor, edges: Tensor) -> Tensor:
-        """[n, num_features] the columns `x` with the structural ones computed anew from other edges."""
+        """[n, num_features] the columns `x`, with the structural ones recomputed from other edges."""
         if not self.num_structural:
             return x
         structure = torch.from_numpy(self._structure(edges.cpu().numpy(), len(x))).to(x)
@@ -119,7 +125,7 @@ class Inputs:
         if x.shape[1] == 0:
             return np.ones((len(x), 1), np.float32)
         if self.scaling == "none":
-            return x
+            return x.astype(np.float32, copy=False)
         parts = []
         if self.scaling != "row":
             parts.append((x - self.mean) / self.scale)
@@ -138,7 +144,7 @@ class Inputs:
 
 
 def degree_columns(edges: Array, n: int, cap: int) -> Array:
-    """[n, cap+1] the degree of each node, one-hot; the last column means *cap or more*.
+    """[n, cap+1] one-hot degree of each node; the last column means *cap or more*.
 
     >>> degree_columns(np.array([[0, 0, 0], [1, 2, 3]]), 4, 2).argmax(1)
     array([2, 1, 1, 1])
@@ -148,9 +154,9 @@ def degree_columns(edges: Array, n: int, cap: int) -> Array:
 
 
 def walk_columns(edges: Array, n: int, steps: int) -> Array:
-    r"""[n, steps] the probability that a random walk is back at its start after 2, 3, …, steps+1 steps.
+    r"""[n, steps] probability that a random walk has returned to its start after 2, 3, …, steps+1 steps.
 
-    diag(P^k) with P = D^-1 A equals diag(S^k) with the symmetric S = D^-1/2 A D^-1/2, and so
+    diag(P^k) with P = D^-1 A equals diag(S^k) with the symmetric S = D^-1/2 A D^-1/2, and
     diag(S^(i+j)) = Σ (S^i ∘ S^j): half of the powers are enough.
 
     >>> walk_columns(np.array([[0, 1], [1, 2]]), 3, 2)
@@ -171,18 +177,21 @@ def walk_columns(edges: Array, n: int, steps: int) -> Array:
     return out
 
 
-def _mean_and_scale(store: "GraphStore", ids: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of the attributes over the nodes of some graphs, a block of graphs at a time."""
+def _mean_and_scale(store: FlatGraphs, ids: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of the attributes over the nodes of some graphs, one block of graphs at a time."""
     if not len(ids):
         raise InputError(f"{store.name}: no graphs to fit the scaling on")
-    plain = replace(store, inputs=None)
-
-    def total(of: "np.ufunc | object") -> Array:
-        blocks = (plain.cut(ids[i : i + _CHUNK]).x.numpy().astype(np.float64) for i in range(0, len(ids), _CHUNK))
-        return sum((of(block).sum(axis=0) for block in blocks), np.zeros(store.x.shape[1]))  # type: ignore[operator]
-
     count = int((store.node_ptr[ids + 1] - store.node_ptr[ids]).sum())
-    mean = total(lambda x: x) / count
-    std = np.sqrt(total(lambda x: (x - mean) ** 2) / count)
-    # A column whose spread is rounding error is constant: it becomes 0, not noise.
-    return mean, np.where(std > 1e-7 * np.abs(mean), std, 1.0)
+
+    def average(centre: Array, power: int) -> Array:
+        total = np.zeros(store.x.shape[1])
+        for start in range(0, len(ids), _CHUNK):
+            x = store.x[store.pick(ids[start : start + _CHUNK]).nodes]
+            total += ((x.astype(np.float64) - centre) ** power).sum(axis=0)
+        return total / count
+
+    mean = average(np.zeros(store.x.shape[1]), 1)
+    mean += average(mean, 1)  # The sum of large numbers is rounded; that of what is left over it is not.
+    std = np.sqrt(average(mean, 2))
+    # A column whose spread is rounding error of its precision is constant: it becomes 0, not noise.
+    return mean, np.where(std > 8 * np.finfo(store.x.dtype).eps * np.abs(mean), std, 1.0)

@@ -1,12 +1,12 @@
-"""The embedded set: graphs whose graph classes, node classes and edges are planted in structure and noisy features."""
+"""The synthetic set: graph classes, node classes and edges are planted in structure and noisy features."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from same.graphs.batch import pointers, ranges
+from same.graphs.flat import pointers, ranges
 from same.graphs.store import GraphStore
-from same.streams import stream
+from same.seeding import stream
 
 ROLES = 3
 _FEATURES = 24
@@ -14,22 +14,22 @@ _WIRING = ("alike", "unlike", "any")
 
 
 def planted(graphs: int = 300, seed: int = 0) -> GraphStore:
-    """A set of graphs in which every task needs features and structure together, generated in an instant.
+    """Generate a set of graphs in which every task needs both features and structure.
 
-    Each graph has 16 to 32 nodes, a wiring (the graph class: nodes join nodes *alike*, *unlike*, or *any*) and a sign.
-    Each node has one of three roles (the node class; role c is 2.5 times as common in class c) and a place on a
-    circle. Two nodes are joined with a probability that falls with their distance on the circle and depends on their
-    roles and the wiring:
+    Each graph has 16 to 32 nodes, a wiring (the graph class: edges join nodes *alike*, *unlike* or *any*) and a sign.
+    Each node has one of three roles (the node class; role c is 2.5 times as common in class c) and an angle on a
+    circle. The probability of an edge falls with the distance on the circle and depends on roles and wiring:
 
         p(u, v) = min(1, 2 · w · ((1 + cos(a_u − a_v)) / 2)^8),   w = 0.85 wanted, 0.15 unwanted, 0.5 for *any*
 
-    A node shows 24 numbers: noise of deviation 0.7, plus 1.4 · (sign of its graph) at its role's place, plus 0.4 at a
-    second place of its role, plus 0.56 · (cos a, sin a). So the roles are told apart mostly by a product that no linear
-    model of raw features sees, neighbours share places and help to guess them, and the wiring shows in the edges only.
+    A node has 24 attributes: noise of standard deviation 0.7, plus 1.4 · (sign of its graph) in the column of its role,
+    plus 0.4 in a second column of its role, plus 0.56 · (cos a, sin a). So roles show mostly in a product that no
+    linear model of the attributes sees, neighbours have similar angles and help to estimate them, and the wiring shows
+    in the edges only.
 
     Args:
-        graphs: how many.
-        seed: another seed is another set from the same distribution.
+        graphs: number of graphs.
+        seed: seed of the set; other seeds give other sets from the same distribution.
 
     >>> planted(graphs=50)
     GraphStore('planted', graphs=50, nodes=1183, edges=2383, attributes=24)
@@ -58,7 +58,7 @@ def planted(graphs: int = 300, seed: int = 0) -> GraphStore:
     x[:, 2 * ROLES : 2 * ROLES + 2] += 0.56 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     return GraphStore.build(
         "planted",
-        x=x,
+        x=x.astype(np.float32),
         sizes=sizes,
         edge_index=np.stack([u[joined], v[joined]]),
         graph_y=wiring,
@@ -69,16 +69,16 @@ def planted(graphs: int = 300, seed: int = 0) -> GraphStore:
 
 
 def planted_parts(graphs: int, seed: int = 0, part: int = 10_000) -> Iterator[GraphStore]:
-    """A large set like `planted`, part by part, for `GraphStore.write`: never more than one part is in memory.
+    """Generate a large set like `planted` part by part, for `write_store`: only one part is in memory.
 
     Args:
-        graphs: how many in all.
-        seed: another seed is another set.
-        part: how many graphs a part has.
+        graphs: number of graphs of all parts.
+        seed: seed of the set.
+        part: number of graphs of a part.
 
     >>> [store.num_graphs for store in planted_parts(25, part=10)]
     [10, 10, 5]
     """
     for number, start in enumerate(range(0, graphs, part)):
-        own = int(stream(seed, "planted", number).integers(2**63))
-        yield planted(min(part, graphs - start), own)
+        part_seed = int(stream(seed, "planted", number).integers(2**63))
+        yield planted(min(part, graphs - start), part_seed)

@@ -1,21 +1,34 @@
-"""Methods: from a model and an episode to the losses to minimise."""
+"""Methods: from a model and what one step draws to the losses to minimise, one per task.
 
-from same.methods.adapt import adapt, descend, learn_inner_rates, test
-from same.methods.classical import Classical
-from same.methods.infomax import Infomax
-from same.methods.same import SAME, esame, isame, outer_losses
-from same.methods.traditional import Traditional
+>>> from same.methods import ISAME, get
+>>> get("isame") is ISAME
+True
+"""
 
-__all__ = [
-    "SAME",
-    "Classical",
-    "Infomax",
-    "Traditional",
-    "adapt",
-    "descend",
-    "esame",
-    "isame",
-    "learn_inner_rates",
-    "outer_losses",
-    "test",
-]
+import importlib
+from typing import Any
+
+from same.methods.registry import METHODS, get, load, register
+
+# The methods import torch, which takes seconds; the registry does not.
+_HOMES = {
+    "Method": "base",
+    "make_method": "base",
+    "outer_losses": "same",
+    "SAME": "same",
+    "ISAME": "same",
+    "ESAME": "same",
+    "Classical": "classical",
+    "Finetuned": "finetuned",
+    "Traditional": "traditional",
+    "Infomax": "infomax",
+    "Untrained": "untrained",
+}
+
+__all__ = ["METHODS", "get", "load", "register", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"same.methods.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'same.methods' has no attribute {name!r}")

@@ -1,55 +1,65 @@
-"""Classical training: perform all tasks concurrently on each batch, and descend along the sum (Algorithm 2)."""
+"""Classical training: learn all tasks concurrently on each batch (Algorithm 2)."""
 
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from same.episodes import Batch, embed
+from same.episodes import Batch, Part, concurrent_batch
+from same.graphs.examples import Examples
+from same.graphs.store import GraphStore
 from same.methods.adapt import Params, outputs
-from same.nn.model import Model
-from same.tasks.task import Examples, Task, judged
+from same.methods.base import Method, Scores
+from same.nn.embedding import encode_once
+from same.tasks.task import GraphTask, Task, judge
 
 
-def perform(model: Model, batch: Batch, adapted: Params | None = None) -> list[tuple[Task, Tensor, Examples]]:
-    """The outputs of all tasks of a batch; whatever they share is encoded once.
+def perform(model: Any, batch: Batch, adapted: Params | None = None) -> list[tuple[Task, Tensor, Examples]]:
+    """Return the outputs of all tasks of a batch, encoding shared inputs once.
 
     Args:
         model: f_θ.
-        batch: (task, examples) for each task.
-        adapted: θ′, where it is not θ. Examples whose embeddings are known are not encoded.
+        batch: (task, examples) for each task. Examples that have embeddings are not encoded.
+        adapted: θ′, if it is not θ.
     """
     adapted = adapted or {}
     sets = [examples for _, examples in batch]
     if any(examples.embeddings is None for examples in sets):
-        own = {name.removeprefix("encoder."): p for name, p in adapted.items() if name.startswith("encoder.")}
-        encoder = partial(functional_call, model.encoder, own) if own else model.encoder
-        sets = embed(encoder, sets)
+        params = {name.removeprefix("encoder."): p for name, p in adapted.items() if name.startswith("encoder.")}
+        sets = encode_once(partial(functional_call, model.encoder, params) if params else model.encoder, sets)
     return [
         (task, outputs(model, adapted, task, examples), examples)
         for (task, _), examples in zip(batch, sets, strict=True)
     ]
 
 
-def evaluate(model: Model, batch: Batch, adapted: Params | None = None) -> dict[str, tuple[float, float]]:
-    """Loss and score of each task of a batch."""
+def evaluate(model: Any, batch: Batch, adapted: Params | None = None) -> Scores:
+    """Return loss and score of each task of a batch."""
     with torch.no_grad():
-        return {task.name: judged(task, output, examples) for task, output, examples in perform(model, batch, adapted)}
+        return {task.name: judge(task, output, examples) for task, output, examples in perform(model, batch, adapted)}
 
 
-class Classical:
-    """End-to-end training of one task, or of several concurrently on a multi-head model."""
+class Classical(Method):
+    """End-to-end training of one task, or of several tasks concurrently."""
+
+    name: ClassVar[str] = "classical"
+
+    def draw(self, store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator) -> Batch:
+        """Draw a batch in which every task sees all graphs."""
+        return concurrent_batch(store, tasks, ids, rng)
 
     def losses(self, model: Any, batch: Batch) -> dict[str, Tensor]:
-        """The loss of each task on all graphs of the batch."""
+        """Return the loss of each task on all graphs of the batch."""
         return {task.name: task.loss(output, examples) for task, output, examples in perform(model, batch)}
 
-    def adapted(self, model: Any, batch: Batch, task: Task) -> Params:
-        """Nothing is adapted."""
-        return {}
-
-    def evaluate(self, model: Any, batch: Batch) -> dict[str, tuple[float, float]]:
-        """Loss and score of each task."""
+    def evaluate(self, model: Any, batch: Batch) -> Scores:
+        """Return loss and score of each task."""
         return evaluate(model, batch)
+
+    def parts(self, batch: Batch) -> Iterable[Part]:
+        """Return the examples of each task as its target set."""
+        return [Part(task, Examples(None, examples.y[:0]), examples) for task, examples in batch]

@@ -1,17 +1,20 @@
 """SAME: learn parameters that a step of gradient descent makes good at each task alone (Algorithm 1)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from same.episodes import embed
-from same.methods.adapt import Params, adapt, inner_rates, outputs, test
-from same.methods.closed import closed_losses
-from same.tasks.task import Task, judged
+from same.config import Config
+from same.episodes import Batch, Episode, Part, multi_task_episode, whole_episode
+from same.graphs.store import GraphStore
+from same.methods.adapt import Params, adapt, outputs, test
+from same.methods.base import Method, Scores
+from same.nn.embedding import encode_once
+from same.tasks.task import GraphTask, Task, judge
 
 Adapt = Callable[[nn.Module, Task, Any], Params]
 
@@ -19,88 +22,104 @@ Adapt = Callable[[nn.Module, Task, Any], Params]
 def outer_losses(model: nn.Module, episode: Iterable[Any], adapt: Adapt) -> dict[str, Tensor]:
     """One episode of Algorithm 1: adapt to each task alone, and test the adapted parameters on that task's target set.
 
-    The meta-objective is the weighted sum of these losses over the tasks.
-
     Args:
         model: f_θ, called as `model(task.name, examples)`.
         episode: (task, support, target) for each task.
         adapt: ADAPT, from (model, task, support) to θ′.
 
     Returns:
-        L(f_θ′(t), T(t)) by the name of the task t, as a function of θ.
+        L(f_θ′(t), T(t)) by task, as functions of θ; UPDATE minimises their weighted sum.
     """
     losses = {}
     for task, support, target in episode:
         adapted = adapt(model, task, support)  # θ′(t)
-        losses[task.name] = test(model, adapted, task, target)
+        losses[task.name] = test(model, adapted, task, target)  # L(f_θ′(t), T(t))
     return losses
 
 
 @dataclass(frozen=True)
-class SAME:
-    """iSAME and eSAME.
+class SAME(Method):
+    """Algorithm 1, in two variants: `ISAME` and `ESAME`.
 
     Args:
-        adapt_encoder: iSAME adapts encoder and head to a task, as MAML does; eSAME only the head, as ANIL does, so that
-            all graphs of an episode are encoded once, and the encoder learns from the outer loop alone.
-        inner_lr: α.
-        inner_steps: how many steps of gradient descent ADAPT takes.
+        inner_lr: learning rate α of ADAPT.
+        inner_steps: number of steps of ADAPT.
         first_order: whether to leave out the second derivatives.
     """
 
-    adapt_encoder: bool
     inner_lr: float = 0.1
     inner_steps: int = 1
     first_order: bool = False
 
-    def losses(self, model: nn.Module, episode: Any) -> dict[str, Tensor]:
-        """The outer losses of an episode, by task."""
-        if self.adapt_encoder:
-            lr = inner_rates(model) or self.inner_lr
-            known = closed_losses(model, episode, lr=lr, steps=self.inner_steps, first_order=self.first_order)
-            if known is not None:
-                return known
-        return outer_losses(model, self._prepared(model, episode), self._adapt(model, self.first_order))
+    adapts: ClassVar[Literal["all", "head"]]
+    caps: ClassVar[tuple[int, int]] = (5_000, 15_000)
 
-    def evaluate(self, model: nn.Module, episode: Any) -> dict[str, tuple[float, float]]:
-        """Loss and score on the target set after adapting to the support set, by task; θ is not touched."""
+    @classmethod
+    def from_config(cls, config: Config) -> "SAME":
+        """Build the method from a configuration."""
+        return cls(config.inner_lr, config.inner_steps, config.first_order)
+
+    def draw(self, store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator) -> Episode:
+        """Draw an episode (Algorithm 4)."""
+        return multi_task_episode(store, tasks, ids, rng)
+
+    def draw_validation(
+        self, store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator
+    ) -> Episode:
+        """Draw an episode in which every task uses all graphs."""
+        return whole_episode(store, tasks, ids, rng)
+
+    def adapt(self, model: nn.Module, task: Task, support: Any, *, first_order: bool | None = None) -> Params:
+        """ADAPT to one task: encoder and head (iSAME) or the head alone (eSAME)."""
+        head = f"heads.{task.name}."
+        return adapt(
+            model,
+            task,
+            support,
+            lr=self.inner_lr,
+            steps=self.inner_steps,
+            parts=("encoder.", head) if self.adapts == "all" else (head,),
+            first_order=self.first_order if first_order is None else first_order,
+        )
+
+    def losses(self, model: Any, episode: Iterable[Any]) -> dict[str, Tensor]:
+        """Return the outer losses of an episode by task."""
+        return outer_losses(model, self._encoded(model, episode), self.adapt)
+
+    def evaluate(self, model: Any, episode: Iterable[Any]) -> Scores:
+        """Return loss and score on the target sets after adapting to the support sets; θ does not change."""
         results = {}
         with torch.no_grad():
-            for task, support, target in self._prepared(model, episode):
-                adapted = self._adapt(model, first_order=True)(model, task, support)
-                output = outputs(model, adapted, task, target)
-                results[task.name] = judged(task, output, target)
+            for task, support, target in self._encoded(model, episode):
+                adapted = self.adapt(model, task, support, first_order=True)
+                results[task.name] = judge(task, outputs(model, adapted, task, target), target)
         return results
 
-    def adapted(self, model: nn.Module, batch: Iterable[Any], task: Task) -> Params:
-        """θ′ adapted to one task of a batch of (task, examples)."""
+    def adapted(self, model: Any, batch: Batch, task: Task) -> Params:
+        """Return θ′ adapted to one task on the training graphs."""
         support = next(examples for other, examples in batch if other.name == task.name)
-        return self._adapt(model, first_order=True)(model, task, support)
+        return self.adapt(model, task, support, first_order=True)
 
-    def _prepared(self, model: Any, episode: Any) -> Any:
-        """eSAME's episodes come with all embeddings known."""
-        if self.adapt_encoder:
+    def _encoded(self, model: Any, episode: Iterable[Any]) -> Iterable[Any]:
+        """Encode an episode of eSAME once: its encoder is the same for all tasks, before and after ADAPT."""
+        if self.adapts == "all":
             return episode
-        known = iter(embed(model.encoder, [examples for _, *both in episode for examples in both]))
-        return [(task, next(known), next(known)) for task, _, _ in episode]
-
-    def _adapt(self, model: nn.Module, first_order: bool) -> Adapt:
-        lr = inner_rates(model) or self.inner_lr
-
-        def adapt_to(model: nn.Module, task: Task, support: Any) -> Params:
-            kinds = ("encoder.", f"heads.{task.name}.") if self.adapt_encoder else (f"heads.{task.name}.",)
-            return adapt(
-                model,
-                task,
-                support,
-                lr=lr,
-                steps=self.inner_steps,
-                adapts=lambda name: name.startswith(kinds),
-                first_order=first_order,
-            )
-
-        return adapt_to
+        parts = list(episode)
+        encoded = iter(encode_once(model.encoder, [examples for _, *both in parts for examples in both]))
+        return [Part(task, next(encoded), next(encoded)) for task, _, _ in parts]
 
 
-isame = partial(SAME, True)
-esame = partial(SAME, False)
+@dataclass(frozen=True)
+class ISAME(SAME):
+    """iSAME: ADAPT changes encoder and head, as MAML does (Finn et al., 2017)."""
+
+    name: ClassVar[str] = "isame"
+    adapts: ClassVar[Literal["all", "head"]] = "all"
+
+
+@dataclass(frozen=True)
+class ESAME(SAME):
+    """eSAME: ADAPT changes the head alone, as ANIL does (Raghu et al., 2020); the encoder learns in UPDATE."""
+
+    name: ClassVar[str] = "esame"
+    adapts: ClassVar[Literal["all", "head"]] = "head"

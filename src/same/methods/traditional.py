@@ -1,68 +1,93 @@
 """Traditional meta-learning: adapt to all tasks at once, and test all of them on other graphs (Algorithm 3)."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
+import numpy as np
+import torch
 from torch import Tensor
 
-from same.episodes import Batch, embed
-from same.methods.adapt import Params, descend, inner_rates
+from same.config import Config
+from same.episodes import Batch, Part, concurrent_episode
+from same.graphs.store import GraphStore
+from same.methods.adapt import Params, descend
+from same.methods.base import Method, Scores
 from same.methods.classical import evaluate, perform
-from same.nn.model import Model
-from same.tasks.task import Task
+from same.nn.embedding import encode_once
+from same.tasks.task import GraphTask, Task
 
 
 @dataclass(frozen=True)
-class Traditional:
-    """MAML, or with `adapt_encoder=False` ANIL, on episodes in which all tasks are performed concurrently.
+class Traditional(Method):
+    """MAML, or with `adapts="head"` ANIL, on episodes in which all tasks are learned concurrently.
 
     Args:
-        adapt_encoder: whether ADAPT moves the encoder too, or the heads alone.
-        inner_lr: α.
-        inner_steps: how many steps of gradient descent ADAPT takes.
+        adapts: parameters that ADAPT changes: all, or the heads alone.
+        inner_lr: learning rate α of ADAPT.
+        inner_steps: number of steps of ADAPT.
         first_order: whether to leave out the second derivatives.
     """
 
-    adapt_encoder: bool = True
+    adapts: Literal["all", "head"] = "all"
     inner_lr: float = 0.1
     inner_steps: int = 1
     first_order: bool = False
 
+    name: ClassVar[str] = "traditional"
+    caps: ClassVar[tuple[int, int]] = (5_000, 15_000)
+
+    @classmethod
+    def from_config(cls, config: Config) -> "Traditional":
+        """Build the method from a configuration."""
+        return cls(config.adapts, config.inner_lr, config.inner_steps, config.first_order)
+
+    @classmethod
+    def check(cls, config: Config) -> None:
+        """Accept all settings."""
+
+    def draw(
+        self, store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator
+    ) -> tuple[Batch, Batch]:
+        """Draw a support and a target batch of different graphs."""
+        return concurrent_episode(store, tasks, ids, rng)
+
     def losses(self, model: Any, episode: tuple[Batch, Batch]) -> dict[str, Tensor]:
-        """The losses of all tasks on the target graphs, with parameters adapted to all tasks on the support graphs."""
-        support, target = self._prepared(model, episode)
+        """Return the losses of all tasks on the target graphs, after adapting to all tasks on the support graphs."""
+        support, target = self._encoded(model, episode)
         adapted = self._adapt(model, support, self.first_order)
         return {task.name: task.loss(output, examples) for task, output, examples in perform(model, target, adapted)}
 
-    def evaluate(self, model: Any, episode: tuple[Batch, Batch]) -> dict[str, tuple[float, float]]:
-        """Loss and score on the target graphs after adapting to the support graphs; θ is not touched."""
+    def evaluate(self, model: Any, episode: tuple[Batch, Batch]) -> Scores:
+        """Return loss and score on the target graphs after adapting to the support graphs; θ does not change."""
         support, target = episode
         return evaluate(model, target, self._adapt(model, support, first_order=True))
 
+    def parts(self, episode: tuple[Batch, Batch]) -> Iterable[Part]:
+        """Return support and target set of each task."""
+        return [Part(task, first, second) for (task, first), (_, second) in zip(*episode, strict=True)]
+
     def adapted(self, model: Any, batch: Batch, task: Task) -> Params:
-        """θ′ adapted to all tasks of a batch."""
+        """Return θ′ adapted to all tasks on the training graphs."""
         return self._adapt(model, batch, first_order=True)
 
-    def _adapt(self, model: Model, support: Batch, first_order: bool) -> Params:
-        kinds = ("encoder.", "heads.") if self.adapt_encoder else ("heads.",)
-
-        def i_loss(adapted: Params) -> Tensor:
-            outputs = perform(model, support, adapted)
-            return model.weighting.weigh({task.name: task.loss(output, examples) for task, output, examples in outputs})
+    def _adapt(self, model: Any, support: Batch, first_order: bool) -> Params:
+        def inner_loss(adapted: Params) -> Tensor:
+            return torch.stack([task.loss(output, e) for task, output, e in perform(model, support, adapted)]).sum()
 
         return descend(
             model,
-            i_loss,
-            lr=inner_rates(model) or self.inner_lr,
+            inner_loss,
+            lr=self.inner_lr,
             steps=self.inner_steps,
-            adapts=lambda name: name.startswith(kinds),
+            parts=("encoder.", "heads.") if self.adapts == "all" else ("heads.",),
             first_order=first_order,
         )
 
-    def _prepared(self, model: Model, episode: tuple[Batch, Batch]) -> tuple[Batch, Batch]:
-        """Where only heads adapt, all graphs of the episode are encoded once."""
-        if self.adapt_encoder:
+    def _encoded(self, model: Any, episode: tuple[Batch, Batch]) -> tuple[Batch, Batch]:
+        """Encode an episode once where only heads adapt."""
+        if self.adapts == "all":
             return episode
-        known = iter(embed(model.encoder, [examples for batch in episode for _, examples in batch]))
-        support, target = ([(task, next(known)) for task, _ in batch] for batch in episode)
+        encoded = iter(encode_once(model.encoder, [examples for batch in episode for _, examples in batch]))
+        support, target = ([(task, next(encoded)) for task, _ in batch] for batch in episode)
         return support, target

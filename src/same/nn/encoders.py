@@ -1,27 +1,25 @@
 """Encoders: from a batch of graphs to node embeddings."""
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from same.config import Config
 from same.errors import InputError
 from same.graphs.batch import GraphBatch
-from same.nn.chain import Convolution, Op
 from same.nn.norm import unit_norm
 from same.nn.sparse import propagate
 
-Kind = Literal["gcn", "gin", "gat", "sage", "cheb"]
-
 
 class GCNLayer(nn.Module):
-    """A graph convolution (Kipf & Welling, 2017): H′ = Â H W + b.
+    """Graph convolution (Kipf & Welling, 2017): H′ = Â H W + b.
 
     Args:
-        columns: the width of H.
-        width: the width of H′.
+        columns: width of H.
+        width: width of H′.
     """
 
     def __init__(self, columns: int, width: int) -> None:
@@ -30,61 +28,98 @@ class GCNLayer(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, batch: GraphBatch, h: Tensor) -> Tensor:
-        """[n, width] from [n, columns]."""
+        """Map [n, columns] to [n, width]."""
         if h is batch.x:
             z = batch.smoothed @ self.weight
         elif self.weight.shape[0] <= self.weight.shape[1]:
             z = propagate(batch.adjacency, h) @ self.weight
         else:
             z = propagate(batch.adjacency, h @ self.weight)
-        return z.add_(self.bias)  # In place: faster than `addmm`, which begins with writing b into every row.
+        return z.add_(self.bias)  # Faster than `addmm`, which first copies b into every row.
 
 
 class PyGLayer(nn.Module):
-    """Any layer that PyG users write as `layer(x, edge_index)`."""
+    """A PyG layer, called as `layer(x, edge_index)`."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
         self.layer = layer
 
     def forward(self, batch: GraphBatch, h: Tensor) -> Tensor:
-        """[n, width] from [n, columns]."""
+        """Map [n, columns] to [n, width]."""
         return self.layer(h, batch.edge_index)
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch norm over nodes; a node on its own, which has no spread, is standardised by the running means."""
+    """Batch normalisation over nodes; a batch of one node is normalised by the running statistics."""
 
     def forward(self, h: Tensor) -> Tensor:
-        """[n, width] from [n, width]."""
-        alone = len(h) < 2
+        """Map [n, width] to [n, width]."""
         return F.batch_norm(
             h,
             self.running_mean,
             self.running_var,
             self.weight,
             self.bias,
-            training=self.training and not alone,
+            training=self.training and len(h) > 1,
             momentum=0.1,
             eps=self.eps,
         )
 
 
-class Encoder(nn.Module):
-    """Message-passing layers with ReLU, residual connections where the widths agree, and optional unit norm.
-
-    H⁽ˡ⁺¹⁾ = norm(dropout(ReLU(layer(H⁽ˡ⁾))) + H⁽ˡ⁾), as in the paper's Appendix C.
+class Dropout(nn.Module):
+    """Dropout that draws from a generator of its own, which `seed_dropout` seeds; unseeded, from torch's global one.
 
     Args:
-        columns: how many columns a batch's `x` has.
-        kind: `gcn`, or PyG's layer of the name `gin`, `gat`, `sage` or `cheb`.
-        layers: how many.
-        width: of every layer, and of the embeddings.
-        residual: whether to add a layer's input to its output.
+        p: probability of setting a number to 0.
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+        self.generator: torch.Generator | None = None
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Map [n, width] to [n, width]."""
+        if not self.training or not self.p:
+            return h
+        keep = torch.empty_like(h).bernoulli_(1 - self.p, generator=self.generator)
+        return h * keep.div_(1 - self.p)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "generator": None}
+
+
+def seed_dropout(model: nn.Module, seed: int) -> None:
+    """Seed the dropout layers of a model, each with a generator of its own.
+
+    Args:
+        model: any module.
+        seed: seed of the first layer; the next layers have the next seeds.
+    """
+    layers = (module for module in model.modules() if isinstance(module, Dropout))
+    for number, layer in enumerate(layers):
+        device = next((p.device for p in model.parameters()), torch.device("cpu"))
+        if layer.generator is None or layer.generator.device != device:
+            layer.generator = torch.Generator(device)
+        layer.generator.manual_seed((seed + number) % 2**63)
+
+
+class Encoder(nn.Module):
+    """Message-passing layers with residual connections and unit norm (the paper's Appendix C):
+
+        H⁽ˡ⁺¹⁾ = norm(dropout(ReLU(layer(H⁽ˡ⁾))) + H⁽ˡ⁾)
+
+    Args:
+        columns: number of columns of a batch's `x`.
+        kind: kind of layers: `gcn`, or PyG's layers `gin`, `gat`, `sage` or `cheb`.
+        layers: number of layers.
+        width: width of every layer and of the embeddings.
+        residual: whether to add a layer's input to its output where the widths agree.
         unit_norm: whether to scale each node's row to length 1 after every layer.
-        dropout: the share of numbers that are set to 0 in training.
-        batch_norm: whether to standardise what a layer gives, before ReLU: over the nodes of the batch in training, by
-            running means otherwise, so that an embedding never depends on which graphs are embedded together.
+        dropout: fraction of a layer's outputs set to 0 in training.
+        batch_norm: whether to normalise a layer's output before ReLU: over the nodes of the batch in training, by
+            running statistics otherwise, so that an embedding never depends on the other graphs of its batch.
 
     >>> from same.graphs import planted
     >>> Encoder(24, width=8)(planted(10).cut([0, 1])).shape[1]
@@ -95,7 +130,7 @@ class Encoder(nn.Module):
         self,
         columns: int,
         *,
-        kind: Kind = "gcn",
+        kind: str = "gcn",
         layers: int = 3,
         width: int = 256,
         residual: bool = True,
@@ -107,42 +142,27 @@ class Encoder(nn.Module):
         make = _layer(kind)
         self.layers = nn.ModuleList(make(columns if i == 0 else width, width) for i in range(layers))
         self.norms = nn.ModuleList(BatchNorm(width) for _ in range(layers if batch_norm else 0))
-        self.width, self.residual, self.unit_norm, self.dropout = width, residual, unit_norm, dropout
+        self.dropout = Dropout(dropout)
+        self.width, self.residual, self.unit_norm = width, residual, unit_norm
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        """[n, width] the embeddings of the nodes of a batch."""
+        """Return the [n, width] embeddings of the nodes of a batch."""
         h = batch.x
         for i, layer in enumerate(self.layers):
             z = layer(batch, h)
-            z = F.relu(self.norms[i](z) if self.norms else z, inplace=True)
-            if self.dropout:
-                z = F.dropout(z, self.dropout, self.training)
+            z = self.dropout(F.relu(self.norms[i](z) if self.norms else z, inplace=True))
             h = z + h if self.residual and z.shape == h.shape else z
             if self.unit_norm:
                 h = unit_norm(h)
         return h
 
-    def ops(self, name: str, batch: GraphBatch) -> list[Op] | None:
-        """What `forward` consists of, for `same.nn.chain`; None where that is not known."""
-        if self.norms or (self.dropout and self.training):
-            return None
-        found: list[Op] = []
-        columns = batch.x.shape[1]
-        for i, layer in enumerate(self.layers):
-            if type(layer) is not GCNLayer:
-                return None
-            residual = self.residual and (i > 0 or columns == self.width)
-            own = f"{name}.layers.{i}"
-            found.append(Convolution(own, batch, first=i == 0, residual=residual, unit_norm=self.unit_norm))
-        return found
-
 
 class PyGEncoder(nn.Module):
-    """Any PyG module, called as `module(x, edge_index)`, as an encoder.
+    """A PyG module, called as `module(x, edge_index)`, as an encoder.
 
     Args:
-        module: gives a row for each node.
-        width: how long the rows are.
+        module: module that returns one row per node.
+        width: width of the rows.
 
     >>> from same.graphs import planted
     >>> from torch_geometric.nn import GraphConv
@@ -155,18 +175,35 @@ class PyGEncoder(nn.Module):
         self.module, self.width = module, width
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        """[n, width] the embeddings of the nodes of a batch."""
+        """Return the [n, width] embeddings of the nodes of a batch."""
         h = self.module(batch.x, batch.edge_index)
         if h.shape != (batch.num_nodes, self.width):
-            raise InputError(f"the encoder gave {tuple(h.shape)}, expected ({batch.num_nodes}, {self.width})")
+            raise InputError(f"encoder: returned {tuple(h.shape)}, expected ({batch.num_nodes}, {self.width})")
         return h
 
 
-def _layer(kind: Kind) -> Callable[[int, int], nn.Module]:
+def make_encoder(config: Config, columns: int) -> Encoder:
+    """Build the encoder of a configuration; torch's global generator initialises it."""
+    return Encoder(
+        columns,
+        kind=config.encoder,
+        layers=config.layers,
+        width=config.width,
+        residual=config.residual,
+        unit_norm=config.unit_norm,
+        batch_norm=config.batch_norm,
+        dropout=config.dropout,
+    )
+
+
+KINDS: tuple[str, ...] = get_args(Config.model_fields["encoder"].annotation)
+
+
+def _layer(kind: str) -> Callable[[int, int], nn.Module]:
     if kind == "gcn":
         return GCNLayer
-    if kind not in get_args(Kind):
-        raise InputError(f"encoder: {kind!r} is not one of {', '.join(get_args(Kind))}")
+    if kind not in KINDS:
+        raise InputError(f"encoder: {kind!r} is not one of {', '.join(KINDS)}")
     from torch_geometric import nn as pyg
 
     def gin(columns: int, width: int) -> nn.Module:

@@ -5,25 +5,21 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from same.weighting import Weighting
-
 
 class Model(nn.Module):
-    """f_θ: an encoder θ_GCN shared by all tasks, and a head for each of them.
+    """f_θ: an encoder θ_GCN shared by all tasks, and a head for each task.
 
     Args:
-        encoder: from the inputs of examples to rows of embeddings.
-        heads: by the name of the task, from (embeddings, examples) to the task's outputs.
-        weighting: how the losses of the tasks become one, where it is not their sum.
+        encoder: module from the inputs of examples to rows of embeddings.
+        heads: modules by task name, each from (embeddings, examples) to the outputs of its task.
     """
 
-    def __init__(self, encoder: nn.Module, heads: Mapping[str, nn.Module], weighting: Weighting | None = None) -> None:
+    def __init__(self, encoder: nn.Module, heads: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.encoder = encoder
         self.heads = nn.ModuleDict(heads)
-        self.weighting = weighting or Weighting()
 
     def forward(self, task: str, examples: Any) -> Tensor:
-        """The outputs of one task for some examples, whose embeddings may be known already."""
+        """Return the outputs of one task for some examples, whose embeddings may have been computed already."""
         h = self.encoder(examples.inputs) if examples.embeddings is None else examples.embeddings
         return self.heads[task](h, examples)

@@ -7,11 +7,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 EPSILON = 1e-12
-"""Added to the square of a length: derivatives are numbers where a row is 0, too."""
+"""Added to the squared length of a row, so that derivatives are finite at 0."""
 
 
 def unit_norm(s: Tensor) -> Tensor:
-    """y = s / (|s|² + ε)^½ for each row s.
+    """Scale each row s to length 1: y = s / (|s|² + ε)^½.
 
     >>> unit_norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
     tensor([[0.6000, 0.8000],
@@ -25,7 +25,7 @@ class _UnitNorm(torch.autograd.Function):
     def forward(ctx: Any, s: Tensor) -> Tensor:
         r = torch.linalg.vector_norm(s, dim=1, keepdim=True).square_().add_(EPSILON).rsqrt_()
         y = s * r
-        # y is kept as a constant, beside the graph: `_Gradient` accounts for how it depends on s.
+        # y is kept as a constant outside the graph: `_Gradient` accounts for its dependence on s.
         ctx.constants = y.detach(), r
         ctx.save_for_backward(s)
         return y
@@ -40,25 +40,21 @@ class _Gradient(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, g: Tensor, s: Tensor, y: Tensor, r: Tensor) -> Tensor:
-        yg = row_dot(y, g)
+        yg = _row_dot(y, g)
         ctx.save_for_backward(g, y, r, yg)
         return torch.addcmul(g, y, yg, value=-1).mul_(r)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, v: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        """Of φ = v · ∂s: ∂φ/∂g = r (v − y (y·v)), ∂φ/∂s = r² (y (3 (y·v)(y·g) − v·g) − v (y·g) − g (y·v))."""
+        """For φ = v · ∂s: ∂φ/∂g = r (v − y (y·v)), ∂φ/∂s = r² (y (3 (y·v)(y·g) − v·g) − v (y·g) − g (y·v))."""
         g, y, r, yg = ctx.saved_tensors
-        yv, vg = row_dot(y, v), row_dot(v, g)
+        yv, vg = _row_dot(y, v), _row_dot(v, g)
         by_g = torch.addcmul(v, y, yv, value=-1).mul_(r)
         by_s = (y * (3 * yv * yg - vg)).addcmul_(v, yg, value=-1).addcmul_(g, yv, value=-1).mul_(r.square())
         return by_g, by_s, None, None
 
 
-def row_dot(a: Tensor, b: Tensor) -> Tensor:
-    """[n, 1] the products of rows.
-
-    >>> row_dot(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]))
-    tensor([[11.]])
-    """
+def _row_dot(a: Tensor, b: Tensor) -> Tensor:
+    """[n, 1] dot products of rows."""
     return (a * b).sum(dim=1, keepdim=True)

@@ -1,7 +1,8 @@
-"""Pairs of nodes: what they show a classifier, and what a linear layer makes of that without writing it down."""
+"""Pair features of nodes, and linear scores of them without storing the features."""
 
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -11,42 +12,69 @@ from same.errors import InputError
 Pair = Literal["concat", "symmetric"]
 
 
-def pair_features(h: Tensor, pairs: "Tensor | None", pair: Pair) -> Tensor:
-    """[p, 2w] what pairs of rows of `h` [n, w] show: [u, v] or [|u − v|, u ⊙ v].
+def pair_features(h: Tensor, pairs: Tensor | None, pair: Pair) -> Tensor:
+    """Return the [p, 2w] features of pairs of rows of `h`: [u, v] or [|u − v|, u ⊙ v].
+
+    Args:
+        h: [n, w] rows.
+        pairs: [2, p] indices of rows.
+        pair: kind of features.
 
     >>> h = torch.tensor([[1.0], [3.0]])
     >>> pair_features(h, torch.tensor([[0], [1]]), "symmetric")
     tensor([[2., 3.]])
     """
-    pairs = _checked(pairs, pair)
-    u, v = ends(h, pairs)
+    u, v = _ends(h, _check(pairs, pair))
     return torch.cat([u, v] if pair == "concat" else [(u - v).abs(), u * v], dim=1)
 
 
-def pair_scores(h: Tensor, weight: Tensor, pairs: "Tensor | None", pair: Pair) -> Tensor:
-    """[p] `pair_features(h, pairs, pair) @ weight`, from fewer and smaller arrays.
+def pair_scores(h: Tensor, weight: Tensor, pairs: Tensor | None, pair: Pair) -> Tensor:
+    """Return the [p] products `pair_features(h, pairs, pair) @ weight`, from fewer and smaller arrays.
 
-    [u, v] · [a, b] is (H a)_u + (H b)_v: nothing has to be known of a pair as such. For [|u − v|, u ⊙ v] the
-    derivatives are sums over the pairs of a node, so that no array of pairs is kept but the signs of u − v.
+    [u, v] · [a, b] is (H a)_u + (H b)_v, which needs no array of pairs. For [|u − v|, u ⊙ v] the derivatives are sums
+    over the pairs of a node, so the signs of u − v are the only array of pairs that is kept.
 
     Args:
         h: [n, w] rows.
-        weight: [2w].
-        pairs: [2, p] which rows.
-        pair: the features.
+        weight: [2w] weights.
+        pairs: [2, p] indices of rows.
+        pair: kind of features.
 
     >>> h = torch.tensor([[1.0], [3.0]])
     >>> pair_scores(h, torch.tensor([10.0, 1.0]), torch.tensor([[0], [1]]), "symmetric")
     tensor([23.])
     """
-    pairs, weight = _checked(pairs, pair), weight.view(2, -1)
+    pairs, weight = _check(pairs, pair), weight.view(2, -1)
     if pair == "symmetric":
         return _Symmetric.apply(h, weight, pairs)
     first, second = (h @ weight.T).unbind(1)
     return first.index_select(0, pairs[0]) + second.index_select(0, pairs[1])
 
 
-def _checked(pairs: "Tensor | None", pair: str) -> Tensor:
+def check_pairs(pairs: Any, node_ptr: np.ndarray) -> np.ndarray:
+    """Return [2, p] pairs of nodes as an array, after checking that both ends are nodes of the same graph.
+
+    Args:
+        pairs: pairs of nodes, counted through all graphs.
+        node_ptr: [g+1] offsets of the nodes of each graph.
+
+    >>> check_pairs([[0], [2]], np.array([0, 2, 4]))
+    Traceback (most recent call last):
+    same.errors.InputError: pairs: the nodes 0 and 2 are in different graphs
+    """
+    array, nodes = np.asarray(pairs), int(node_ptr[-1])
+    if array.ndim != 2 or len(array) != 2 or array.dtype.kind not in "iu":
+        raise InputError(f"pairs: have the shape {array.shape}, expected whole numbers, (2, p)")
+    if (outside := array[(array < 0) | (array >= nodes)]).size:
+        raise InputError(f"pairs: there is no node {outside[0]}; the graphs have the nodes 0..{nodes - 1}")
+    graph = np.searchsorted(node_ptr, array, side="right")
+    if (graph[0] != graph[1]).any():
+        u, v = array[:, np.argmax(graph[0] != graph[1])]
+        raise InputError(f"pairs: the nodes {u} and {v} are in different graphs")
+    return array.astype(np.int64)
+
+
+def _check(pairs: Tensor | None, pair: str) -> Tensor:
     if pair not in get_args(Pair):
         raise InputError(f"pair: {pair!r} is not one of {', '.join(get_args(Pair))}")
     if pairs is None:
@@ -59,11 +87,11 @@ class _Symmetric(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, weight: Tensor, pairs: Tensor) -> Tensor:
-        u, v = ends(h, pairs)
+        u, v = _ends(h, pairs)
         scores = (u * v) @ weight[1]
         u.sub_(v)
         if any(ctx.needs_input_grad):
-            ctx.sign, ctx.by_node = u.sign(), ByNode(pairs, len(h))
+            ctx.sign, ctx.by_node = u.sign(), _ByNode(pairs, len(h))
             ctx.save_for_backward(h, weight)
         return scores.addmv_(u.abs_(), weight[0])
 
@@ -73,13 +101,15 @@ class _Symmetric(torch.autograd.Function):
 
 
 class _Gradient(torch.autograd.Function):
-    """∂h = a ⊙ M + b ⊙ N, ∂a = Σ h ⊙ M, ∂b = ½ Σ h ⊙ N, sums over nodes. M and N are sums over the pairs of a node: of
-    e times the sign of its row minus the other end's, and of e times the other end's row.
+    """∂h = a ⊙ M + b ⊙ N, ∂a = Σ h ⊙ M, ∂b = ½ Σ h ⊙ N, with sums over nodes.
+
+    M and N are sums over the pairs of a node: e times the sign of its row minus the other row, and e times the other
+    row.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, e: Tensor, h: Tensor, weight: Tensor, sign: Tensor, by_node: "ByNode"
+        ctx: Any, e: Tensor, h: Tensor, weight: Tensor, sign: Tensor, by_node: "_ByNode"
     ) -> tuple[Tensor, Tensor]:
         m, n = by_node.of_pairs(e) @ sign, by_node.of_nodes(e) @ h
         ctx.sign, ctx.by_node = sign, by_node
@@ -90,17 +120,17 @@ class _Gradient(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
-        """Of φ = p · ∂h + q · ∂[a, b]; the derivative by e is that of the scores along (p, q)."""
+        """For φ = p · ∂h + q · ∂[a, b]; the derivative by e is that of the scores along (p, q)."""
         e, h, weight, m, n = ctx.saved_tensors
         (a, b), (qa, qb) = weight, q
-        u, v = ends((p * a).addcmul_(h, qa), ctx.by_node.pairs)
+        u, v = _ends((p * a).addcmul_(h, qa), ctx.by_node.pairs)
         by_e = u.sub_(v).mul_(ctx.sign).sum(1) + ctx.by_node.products((p * b).addcmul_(h, qb, value=0.5), h)
         by_h = (ctx.by_node.of_nodes(e) @ p).mul_(b).addcmul_(m, qa).addcmul_(n, qb)
         return by_e, by_h, torch.stack([(p * m).sum(0), (p * n).sum(0)]), None, None
 
 
-class ByNode:
-    """Pairs sorted by node, each once for either end: the rows of sparse matrices."""
+class _ByNode:
+    """Pairs sorted by node, once for each end: the rows of sparse matrices."""
 
     def __init__(self, pairs: Tensor, nodes: int) -> None:
         self.pairs, ends = pairs, pairs.reshape(-1)
@@ -121,13 +151,13 @@ class ByNode:
         """[p] r_u · h_v + r_v · h_u."""
         n, p = self.shape
         pattern = self._csr(self.other, r.new_zeros(2 * p), (n, n))
-        found = torch.sparse.sampled_addmm(pattern, r, h.T).values()
-        return torch.empty_like(found).scatter_(0, self.order, found).view(2, p).sum(0)
+        values = torch.sparse.sampled_addmm(pattern, r, h.T).values()
+        return torch.empty_like(values).scatter_(0, self.order, values).view(2, p).sum(0)
 
     def _csr(self, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
         return torch.sparse_csr_tensor(self.start, columns, values, shape, check_invariants=False)
 
 
-def ends(h: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
-    """The rows of both ends of pairs [2, p]."""
+def _ends(h: Tensor, pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the rows of both ends of pairs [2, p]."""
     return h.index_select(0, pairs[0]), h.index_select(0, pairs[1])

@@ -1,8 +1,6 @@
-"""Probes: what embeddings are worth."""
+"""Probes: scores of frozen embeddings and of a model's own heads, next to floors."""
 
-from same.probes.evaluate import PROBES, Row, evaluate_run
-from same.probes.metrics import Comparison, compare, delta_m, scores
+from same.probes.evaluate import PROBES, Evaluation, Score, evaluate_run
 from same.probes.network import NetworkProbe
-from same.probes.svm import LinearSVM
 
-__all__ = ["PROBES", "Comparison", "LinearSVM", "NetworkProbe", "Row", "compare", "delta_m", "evaluate_run", "scores"]
+__all__ = ["PROBES", "Evaluation", "NetworkProbe", "Score", "evaluate_run"]

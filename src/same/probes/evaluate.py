@@ -1,297 +1,213 @@
-"""What a trained run is worth: probes of its embeddings for every task, beside the floors."""
+"""Evaluation of a trained run: probes of its embeddings for every task, and its own heads, next to the floors."""
 
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from same.config import Config
-from same.episodes import embed, moved
+from same.episodes import PARTS
 from same.errors import InputError
-from same.graphs import load
-from same.methods.adapt import Params, outputs
-from same.names import CHOOSE_C
-from same.nn import Model
+from same.experiment import Trained, load_trained, prepare
+from same.graphs.examples import Examples
+from same.linear import Choose, fit_linear, predict_linear
+from same.nn.embedding import encode_once
 from same.nn.pairs import Pair
-from same.probes.large import is_large, probe_large
-from same.probes.metrics import MAIN, cross_entropy, majority, scores
+from same.probes.floors import Encode, floor_encoders, majority
+from same.probes.large import disk_features, is_large
 from same.probes.network import NetworkProbe
-from same.probes.protocols import Protocol, part_examples, probe_examples
-from same.probes.svm import LinearSVM
-from same.runs import Setting, TrainedRun, make_method, open_run, prepare
-from same.streams import stream
-from same.tasks import TASKS, Examples, GraphTask, make_tasks
+from same.probes.paper import fit_paper
+from same.probes.protocols import Array, Case, Protocol, make_cases, probe_examples
+from same.seeding import stream
+from same.tasks import TASKS, make_tasks
 
 log = logging.getLogger("same")
 
-Array = np.ndarray
-Solver = Literal["newton", "sklearn"]
-ChooseC = Literal["score", "loss"]
-
-PROBES = ("linear", "network", "own")
-GRID = tuple(10.0**k for k in range(-5, 3))
+PROBES = ("linear", "paper", "network", "own")
+LINEAR = ("linear", "paper")
 NODES = 2**18
-"""How many are encoded at once: that takes many times the memory of what comes of it."""
+"""Nodes to encode at once: encoding takes many times the memory of its result."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One score of one model on one task.
-
-    Attributes:
-        model: the method, or the floor.
-        probe: `linear`, `network`, `own` (the model's own head), or `none`.
-        task: what was told.
-        scores: by name, the main one first.
-    """
+class Score(NamedTuple):
+    """One score of one model (a method or a floor) on a part of the split; a probe's main metric comes first."""
 
     model: str
-    probe: str
+    part: str
     task: str
-    scores: dict[str, float]
+    probe: str
+    protocol: str
+    pair: str
+    metric: str
+    score: float
 
-    @property
-    def main(self) -> float:
-        """The score that tables show."""
-        return next(iter(self.scores.values()))
 
-
-@dataclass(frozen=True)
-class Probing:
-    """What probes of one split of a set are trained and scored on; the same for every model.
+class Evaluation:
+    """One split of a set, with the same examples for every model; for the arguments see `evaluate_run`.
 
     Attributes:
-        setting: graphs, split and untrained model.
-        tasks: what is probed.
-        sets: the examples, by task and part of the split.
-        config: of the run, for its seed and split.
-        protocol: how link prediction is evaluated.
-        solver: our own for the SVM, or scikit-learn's.
-        choose_c: what to choose the SVM's C by on validation graphs, see `same.names.CHOOSE_C`; 1 by default.
+        experiment: graphs, split, tasks and untrained model of the configuration.
+        cases: tasks to evaluate, each under a protocol.
+        examples: examples by case and part of the split; none for a large set, whose features go through the disk.
     """
 
-    setting: Setting
-    tasks: list[GraphTask]
-    sets: dict[str, dict[str, Examples]]
-    config: Config
-    protocol: Protocol
-    solver: Solver
-    choose_c: ChooseC | None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         config: Config,
         *,
-        data: str | Path | None = None,
+        protocols: Iterable[Protocol] = ("paper",),
         tasks: Iterable[str] | None = None,
-        protocol: Protocol = "paper",
         pair: Pair | None = None,
-        solver: Solver = "newton",
-        choose_c: ChooseC | None = None,
-    ) -> "Probing":
-        """The probing of a configuration's set and split.
+        data: str | Path | None = None,
+        most_graphs: int | None = None,
+        choose: Choose | None = None,
+    ) -> None:
+        if choose not in (None, "loss"):
+            raise InputError(f"choose: {choose!r} is not one of loss")
+        self.config, self.pair, self.choose, self.most_graphs = config, pair or config.pair, choose, most_graphs
+        self.experiment = prepare(config, data)
+        store, split = self.experiment.store, self.experiment.split
+        names = list(tasks or [name for name, kind in TASKS.items() if not kind.missing(store)])
+        self.cases = make_cases(make_tasks(names, store, pair=self.pair), tuple(protocols))
+        self.examples: dict[Case, dict[str, Examples]] = {}
+        if most_graphs is None and not is_large(store, config.width):
+            self.examples = probe_examples(store, split, self.cases, seed=config.seed, k=config.split)
+            for case in [case for case in self.cases if case.task.kind == "links" and tasks is None]:
+                if any(len(part.y.unique()) < 2 for part in self.examples[case].values()):
+                    log.warning("%s: %s cannot be scored, there are too few pairs", store.name, case.task.name)
+                    self.cases.remove(case)
+
+    def floors(self, probes: Iterable[str] = ("linear",)) -> list[Score]:
+        """Scores of the majority, of raw features and of the untrained encoder."""
+        encoders = floor_encoders(self.experiment.model)
+        rows = self.probe("majority", encoders["raw"], ("none",))
+        return rows + [row for name, encode in encoders.items() for row in self.probe(name, encode, probes)]
+
+    def probe(
+        self, model: str, encode: Encode, probes: Iterable[str], networks: Iterable[str] = (), *, part: str = "test"
+    ) -> list[Score]:
+        """Scores of probes of an encoder's embeddings.
 
         Args:
-            config: of a run.
-            data: where local sets lie.
-            tasks: which; all that the set offers by default.
-            protocol: how link prediction is evaluated.
-            pair: what probes see of two nodes; what the run was trained with by default.
-            solver: `newton` or `sklearn`.
-            choose_c: what to choose the SVM's C by on validation graphs, see `same.names.CHOOSE_C`; 1 by default.
+            model: name of the model.
+            encode: its encoder.
+            probes: any of `linear`, `paper` and `none` (the majority).
+            networks: tasks with a network probe.
+            part: part of the split to score.
         """
-        if choose_c not in (None, *CHOOSE_C):
-            raise InputError(f"choose_c: {choose_c!r} is not one of {', '.join(CHOOSE_C)}")
-        setting = prepare(config, data)
-        names = tasks or [name for name, kind in TASKS.items() if not kind.missing(setting.store)]
-        chosen = make_tasks(list(names), setting.store, pair=pair or config.pair)
-        sets = probe_examples(setting.store, setting.split, chosen, seed=config.seed, k=config.split, protocol=protocol)
-        if tasks is None:
-            for task in [task for task in chosen if task.kind == "links" and not _both_kinds(sets[task.name])]:
-                log.warning("%s: %s cannot be scored, there are too few pairs", setting.store.name, task.name)
-                chosen.remove(task)
-        return cls(setting, chosen, sets, config, protocol, solver, choose_c)
-
-    def floors(self) -> list[Row]:
-        """Majority, raw features and the untrained encoder."""
-        raw = self.rows("raw", lambda batch: batch.x, ("linear",))
-        return [*self.majority(), *raw, *self.rows("untrained", self.setting.model.encoder.eval(), ("linear",))]
-
-    def majority(self) -> list[Row]:
-        """The most common class, or the mean, of the training examples; nothing is known of a link."""
-        rows = []
-        for task in self.tasks:
-            train, test = (self.sets[task.name][part].y.numpy() for part in ("train", "test"))
-            rows.append(Row("majority", "none", task.name, self._scores(task, test, majority(task.kind, train, test))))
-        return rows
-
-    def rows(
-        self, model: str, encode: Callable[[Any], Tensor], probes: Iterable[str], *, part: str = "test"
-    ) -> list[Row]:
-        """Scores of probes of an encoder's embeddings, on the test graphs or on those of another part of the split."""
-        examples = [self.sets[task.name][part] for task in self.tasks for part in self.sets[task.name]]
+        config, probes = self.config, tuple(probes)
+        if not self.examples:
+            with tempfile.TemporaryDirectory(prefix="same-probe-") as folder:
+                features = disk_features(
+                    self.experiment.store,
+                    self.experiment.split,
+                    self.cases,
+                    encode,
+                    Path(folder),
+                    seed=config.seed,
+                    k=config.split,
+                    most_graphs=self.most_graphs,
+                )
+                return self._linear(model, features, probes, part)
+        flat = [self.examples[case][name] for case in self.cases for name in PARTS]
         with torch.no_grad():
-            known = iter(embed(lambda batch: torch.cat([encode(piece) for piece in batch.pieces(NODES)]), examples))
-        rows = []
-        for task in self.tasks:
-            parts = {name: next(known) for name in self.sets[task.name]}
-            y = parts[part].y.numpy()
-            if "linear" in probes:
-                rows.append(Row(model, "linear", task.name, self._scores(task, y, self._linear(task, parts, part))))
-            if "network" in probes:
-                rng = stream(self.config.seed, "network", self.config.split, list(TASKS).index(task.name))
-                told = NetworkProbe().fit_predict(task, parts["train"], parts["validation"], parts[part], rng)
-                rows.append(Row(model, "network", task.name, self._scores(task, y, told)))
+            known = iter(encode_once(lambda batch: torch.cat([encode(piece) for piece in batch.pieces(NODES)]), flat))
+        embedded = {case: {name: next(known) for name in PARTS} for case in self.cases}
+        features = {case: {name: case.features(e) for name, e in parts.items()} for case, parts in embedded.items()}
+        rows = self._linear(model, features, probes, part)
+        for case in [case for case in self.cases if case.task.name in networks]:
+            rng = stream(config.seed, "network", config.split, list(TASKS).index(case.task.name))
+            train, validation, scored = (embedded[case][name] for name in ("train", "validation", part))
+            predicted = NetworkProbe().fit_predict(case.task, train, validation, scored, rng)
+            rows += self._scores(model, "network", case, part, scored.y.numpy(), predicted)
         return rows
 
-    def own(self, model: Model) -> list[Row]:
-        """Scores of a trained model's own heads on its tasks, after adapting to the training graphs if it adapts."""
-        heads = adapted_heads(self.config, self.setting, model)
+    def _linear(
+        self, model: str, features: dict[Case, dict[str, tuple[Array, Array]]], probes: Sequence[str], part: str
+    ) -> list[Score]:
         rows = []
-        for task in [task for task in self.tasks if task.name in heads]:
-            test = self.sets[task.name]["test"]
+        for probe, case in [(probe, case) for probe in probes for case in self.cases]:
+            kind, parts = case.task.kind, features[case]
+            train, (x, y) = parts["train"], parts[part]
+            if probe == "none":
+                predicted = majority(kind, train[1], y)
+            elif probe == "paper":
+                predicted = predict_linear(kind, fit_paper(kind, *train), x)
+            else:
+                validation = parts["validation"] if self.choose else None
+                predicted = predict_linear(kind, fit_linear(kind, *train, validation), x)
+            rows += self._scores(model, probe, case, part, y, predicted)
+        return rows
+
+    def own(self, trained: Trained) -> list[Score]:
+        """Scores of a trained model's own heads on the test graphs."""
+        rows = []
+        for case in [case for case in self.cases if case.task.name in trained.heads]:
+            task, test = case.task, self.examples[case]["test"]
+            if task.kind == "links" and self.pair != self.config.pair:
+                continue  # A head takes the pair features that it was trained with.
             with torch.no_grad():
-                output = outputs(model, heads[task.name], task, test)
-            told = (output.argmax(dim=1) if task.kind == "classes" else output).numpy()
-            rows.append(Row(self.config.method, "own", task.name, self._scores(task, test.y.numpy(), told)))
+                output = trained.heads[task.name](task.name, test)
+            predicted = (output.argmax(dim=1) if task.kind == "classes" else output).numpy()
+            rows += self._scores(self.config.method, "own", case, "test", test.y.numpy(), predicted)
         return rows
 
-    def _scores(self, task: GraphTask, y: Array, told: Array) -> dict[str, float]:
-        found = scores(task.kind, y, told)
-        if self.protocol == "released" and task.kind == "links":
-            # What the released code reports first.
-            return {"accuracy": float(np.mean((told > 0) == (y > 0))), **found}
-        return found
-
-    def _linear(self, task: GraphTask, parts: dict[str, Examples], part: str) -> Array:
-        """[examples of a part] classes, decision values or numbers, from a linear model of the embeddings."""
-        x, y = {}, {}
-        for name, examples in parts.items():
-            assert examples.embeddings is not None
-            x[name], y[name] = task.features(examples.embeddings, examples).numpy(), examples.y.numpy()
-
-        def fitted(c: float) -> Any:
-            return linear_model(task, self.solver, c).fit(x["train"], y["train"])
-
-        def told(model: Any, part: str) -> Array:
-            return model.decision_function(x[part]) if task.kind == "links" else model.predict(x[part])
-
-        def worth(model: Any) -> float:
-            if self.choose_c == "loss" and task.kind == "classes":
-                return -cross_entropy(y["validation"], model.decision_function(x["validation"]), model.classes_)
-            return scores(task.kind, y["validation"], told(model, "validation"))[MAIN[task.kind]]
-
-        # Of several that are worth the same, the first: the smallest C.
-        model = max(map(fitted, GRID), key=worth) if self.choose_c else fitted(1.0)
-        return told(model, part)
-
-
-def adapted_heads(config: Config, setting: Setting, model: Model) -> dict[str, Params]:
-    """θ′ with which a trained model tells each of its tasks: adapted to the training graphs if its method adapts.
-
-    Args:
-        config: of the training.
-        setting: has the training graphs and the tasks; whatever is probed, a model adapts to what it was trained for.
-        model: the trained model, which is left in its evaluation mode.
-    """
-    method, parts = make_method(config)[0], setting.split
-    batch = part_examples(setting.store, parts.train, setting.tasks, "train", seed=config.seed, k=config.split)
-    batch = moved(batch, next(model.parameters()).device)
-    model.eval()
-    adapted = {task.name: method.adapted(model, batch, task) for task, _ in batch if task.name in model.heads}
-    return {task: {name: value.detach() for name, value in own.items()} for task, own in adapted.items()}
+    def _scores(self, model: str, probe: str, case: Case, part: str, y: Array, predicted: Array) -> list[Score]:
+        place = (model, part, case.task.name, probe, case.protocol, self.pair)
+        return [Score(*place, metric, score) for metric, score in case.scores(y, predicted).items()]
 
 
 def evaluate_run(
     folder: Path,
     *,
-    probes: Iterable[str] = PROBES,
+    protocols: Iterable[Protocol] = ("paper",),
+    probes: Iterable[str] = ("linear", "own"),
+    networks: Iterable[str] = (),
     floors: bool = True,
-    data: str | Path | None = None,
-    most_graphs: int | None = None,
-    **how: Any,
-) -> list[Row]:
-    """Scores of a finished run on its test graphs, for every task its set offers, trained for or not.
-
-    Args:
-        folder: of the run.
-        probes: `linear` (an SVM on frozen embeddings), `network` (the task's head on frozen embeddings), `own` (the
-            run's own heads, if the pair features are those it was trained with).
-        floors: whether to add majority, raw features and the untrained encoder.
-        data: where local sets lie.
-        most_graphs: of each part of the split, at random; all by default. With it, and for sets whose embeddings do not
-            fit into memory, features go through the disk, and there are linear probes only.
-        how: `tasks`, `protocol`, `pair` and so on, see `Probing.of`.
-    """
-    probes, run = tuple(probes), open_run(folder)
-    if unknown := set(probes) - set(PROBES):
-        raise InputError(f"probes: {', '.join(sorted(unknown))}: not among {', '.join(PROBES)}")
-    if most_graphs is not None or is_large(load(run.config.dataset, data), run.config.width):
-        return _evaluate_large(run, probes, floors, data, most_graphs, **how)
-    probing = Probing.of(run.config, data=data, **how)
-    rows = probing.floors() if floors else []
-    # The untrained encoder is a floor of its own, which need not be probed twice.
-    done = {row.probe for row in rows if row.model == run.config.method}
-    rows += probing.rows(run.config.method, run.encoder, [probe for probe in probes if probe not in done])
-    if "own" in probes and how.get("pair") in (None, run.config.pair) and run.config.method != "untrained":
-        model = probing.setting.model
-        model.load_state_dict({name: run.state[name] for name in model.state_dict()})
-        rows += probing.own(model)
-    return rows
-
-
-def _evaluate_large(
-    run: TrainedRun,
-    probes: tuple[str, ...],
-    floors: bool,
-    data: str | Path | None,
-    most_graphs: int | None,
-    *,
     tasks: Iterable[str] | None = None,
     pair: Pair | None = None,
-    **how: Any,
-) -> list[Row]:
-    """The linear probes of a set of any size."""
-    usual = {"protocol": "paper", "solver": "newton", "choose_c": None}
-    for name, value in how.items():
-        if value != usual.get(name, value):
-            raise InputError(f"{name}: {value} is not possible for a set of this size; leave it out")
-    if "linear" not in probes:
-        raise InputError(f"probes: {', '.join(probes)}: a set of this size has linear probes only")
-    if left := [probe for probe in probes if probe != "linear"]:
-        log.warning("%s: not for a set of this size, left out", ", ".join(left))
-    setting = prepare(run.config, data)
-    names = list(tasks or [name for name, kind in TASKS.items() if not kind.missing(setting.store)])
-    chosen = make_tasks(names, setting.store, pair=pair or run.config.pair)
-    encoders: dict[str, Callable[[Any], Tensor]] = {}
-    if floors:
-        encoders |= {"raw": lambda batch: batch.x, "untrained": setting.model.encoder.eval()}
-    encoders[run.config.method] = run.encoder
-    return [Row(*found) for found in probe_large(run.config, setting, chosen, encoders, most_graphs, floor=floors)]
+    data: str | Path | None = None,
+    most_graphs: int | None = None,
+    choose: Choose | None = None,
+) -> list[Score]:
+    """Scores of a finished run on its test graphs, for every task that its set offers, trained for or not.
 
-
-def _both_kinds(parts: dict[str, Examples]) -> bool:
-    """Whether every part has both edges and non-edges."""
-    return all(len(examples.y.unique()) == 2 for examples in parts.values())
-
-
-def linear_model(task: GraphTask, solver: Solver, c: float) -> Any:
-    """A linear model of standardised features for a task: an SVM, or ridge regression where numbers are told."""
-    from sklearn.linear_model import Ridge
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import LinearSVC
-
-    if task.kind == "numbers":
-        return make_pipeline(StandardScaler(), Ridge(alpha=1 / c))
-    if solver == "newton":
-        return LinearSVM(c)
-    if solver == "sklearn":
-        return make_pipeline(StandardScaler(), LinearSVC(C=c, random_state=0))
-    raise InputError(f"solver: {solver!r} is not one of newton, sklearn")
+    Args:
+        folder: folder of the run.
+        protocols: `paper`, `released` or both; tasks other than link prediction are evaluated under the first.
+        probes: `linear` (a linear model of standardised embeddings), `paper` (the paper's SVM), `own` (the run's own
+            heads), `network` (a network on embeddings for every task).
+        networks: tasks with a network probe, if not all.
+        floors: whether to add majority, raw features and the untrained encoder.
+        tasks: tasks to evaluate; all that the set offers by default.
+        pair: pair features of link prediction; those of the training by default.
+        data: folder of local sets.
+        most_graphs: largest number of graphs of each part of the split, drawn at random. With it, and for sets whose
+            embeddings do not fit into memory, features go through the disk, and there are linear probes only.
+        choose: `loss` to choose the C of linear probes on validation graphs; C = 1 by default.
+    """
+    probes, run = tuple(probes), load_trained(folder)
+    if run.options.get("fitted"):
+        raise InputError(f"{folder}: was fitted in Python, so its test graphs are not known; use GraphEncoder.score")
+    if unknown := set(probes) - set(PROBES):
+        raise InputError(f"probes: {', '.join(sorted(unknown))}: not among {', '.join(PROBES)}")
+    evaluation = Evaluation(
+        run.config, protocols=protocols, tasks=tasks, pair=pair, data=data, most_graphs=most_graphs, choose=choose
+    )
+    linear = [probe for probe in LINEAR if probe in probes]
+    networks = tuple(TASKS) if "network" in probes else tuple(networks)
+    if not evaluation.examples:
+        if not linear:
+            raise InputError(f"probes: {', '.join(probes)}: a set of this size has linear probes only")
+        if others := [probe for probe in probes if probe not in LINEAR] + ["network"] * bool(networks):
+            log.warning("%s: not for a set of this size, left out", ", ".join(dict.fromkeys(others)))
+    rows = evaluation.floors(linear or ["linear"]) if floors else []
+    # The untrained encoder is a floor already.
+    done = {row.probe for row in rows if row.model == run.config.method}
+    rows += evaluation.probe(run.config.method, run.encoder, [p for p in linear if p not in done], networks)
+    if "own" in probes and evaluation.examples:
+        rows += evaluation.own(run)
+    return rows

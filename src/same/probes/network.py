@@ -1,14 +1,17 @@
-"""The network probe: a task's own head, trained on frozen embeddings (question Q3 and the transfer figures)."""
+"""The network probe: a task's head, trained on frozen embeddings (question Q3 and the transfer figures)."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from same.graphs.batch import GraphBatch, pointers, ranges
-from same.probes.svm import column_scaling
-from same.tasks.task import Examples, GraphTask
+from same.graphs.examples import Examples
+from same.linear.rows import column_scaling
+from same.seeding import forked_torch
+from same.tasks.task import GraphTask
 
 Array = np.ndarray
 
@@ -17,14 +20,14 @@ Array = np.ndarray
 class NetworkProbe:
     """Adam on the task's loss, with early stopping on the validation graphs.
 
-    Node embeddings are standardised on the training graphs: columns of rows of length 1 are so small that a hundred
+    Node embeddings are standardised on the training graphs: columns of unit-norm rows are so small that a hundred
     epochs would not be enough.
 
     Args:
-        max_epochs: passes over the training graphs, at most.
-        patience: epochs without a better validation loss before it stops.
-        batch_size: graphs a step.
-        lr: of Adam.
+        max_epochs: largest number of passes over the training graphs.
+        patience: epochs without a better validation loss before training stops.
+        batch_size: graphs per step.
+        lr: learning rate of Adam.
     """
 
     max_epochs: int = 100
@@ -35,19 +38,19 @@ class NetworkProbe:
     def fit_predict(
         self, task: GraphTask, train: Examples, validation: Examples, test: Examples, rng: np.random.Generator
     ) -> Array:
-        """[examples] what the head tells about the test examples: classes, decision values, or numbers.
+        """[n] predictions for the test examples: classes, decision values, or numbers.
 
         Args:
-            task: gives head and loss.
-            train: with their embeddings, like the others.
-            validation: decides when to stop.
-            test: what to tell.
-            rng: of initialisation and order.
+            task: task with the head and the loss.
+            train: training examples, with embeddings like the others.
+            validation: examples for early stopping.
+            test: examples to predict.
+            rng: generator of the initialisation and the order of graphs.
         """
         train, validation, test = standardised(train, validation, test)
         assert train.embeddings is not None
-        torch.manual_seed(int(rng.integers(2**63)))
-        head: Any = task.head(train.embeddings.shape[1])
+        with forked_torch(int(rng.integers(2**63))):
+            head: Any = task.head(train.embeddings.shape[1])
         optimiser = torch.optim.Adam(head.parameters(), self.lr, fused=True)
         best, best_loss, since = head.state_dict(), float("inf"), 0
         for _ in range(self.max_epochs):
@@ -62,9 +65,9 @@ class NetworkProbe:
                 optimiser.step()
             with torch.no_grad():
                 now = task.loss(head(validation.embeddings, validation), validation).item()
-            since = 0 if now < best_loss else since + 1
+            since += 1
             if now < best_loss:
-                best, best_loss = {name: value.clone() for name, value in head.state_dict().items()}, now
+                best, best_loss, since = {name: value.clone() for name, value in head.state_dict().items()}, now, 0
             if since >= self.patience:
                 break
         head.load_state_dict(best)
@@ -73,24 +76,19 @@ class NetworkProbe:
         return (output.argmax(dim=1) if task.kind == "classes" else output).numpy()
 
 
-def standardised(train: Examples, *others: Examples) -> tuple[Examples, ...]:
-    """The examples with embeddings whose columns have mean 0 and standard deviation 1 on the nodes of the first."""
-    assert train.embeddings is not None
-    mean, std = (torch.from_numpy(values).float() for values in column_scaling(train.embeddings.numpy()))
-
-    def scaled(examples: Examples) -> Examples:
-        assert examples.embeddings is not None
-        return replace(examples, embeddings=(examples.embeddings - mean) / std)
-
-    return tuple(map(scaled, (train, *others)))
+def standardised(train: Examples, *others: Examples) -> list[Examples]:
+    """The same examples with embeddings whose columns have mean 0 and standard deviation 1 on the training nodes."""
+    rows = [cast(Tensor, examples.embeddings) for examples in (train, *others)]
+    mean, std = (torch.from_numpy(values).float() for values in column_scaling(rows[0].numpy()))
+    return [replace(each, embeddings=(h - mean) / std) for each, h in zip((train, *others), rows, strict=True)]
 
 
 def take(examples: Examples, ids: Array) -> Examples:
-    """The examples of some graphs of a batch, by their places in it, with their embeddings.
+    """The examples of some graphs of a batch, with their embeddings.
 
     Args:
-        examples: of all graphs of a batch: one label a graph, one a node, or one a pair of nodes.
-        ids: places 0..g-1.
+        examples: examples of a batch: one label per graph, per node or per pair of nodes.
+        ids: places of the graphs in the batch.
     """
     batch: GraphBatch = examples.inputs
     assert examples.embeddings is not None
@@ -110,5 +108,5 @@ def take(examples: Examples, ids: Array) -> Examples:
     place = np.full(batch.num_nodes, -1)
     place[nodes] = np.arange(len(nodes))
     index = torch.from_numpy(place[examples.index.numpy()])
-    here = (index >= 0).reshape(-1, index.shape[-1]).all(dim=0)
-    return replace(taken, y=examples.y[here], index=index[..., here])
+    inside = (index >= 0).reshape(-1, index.shape[-1]).all(dim=0)
+    return replace(taken, y=examples.y[inside], index=index[..., inside])

@@ -21,9 +21,10 @@ from same.commit import commit
 from same.config import Config
 from same.errors import DamagedError
 from same.files import atomic
+from same.methods.registry import get
+from same.probes.evaluate import Score
 from same.study.engines.base import RUNS as RUNS  # For tuning, until it has moved.
 from same.study.engines.base import read_error as read_error
-from same.study.evaluation import Score
 from same.study.plan import Plan, read_plan
 
 RUNS_TABLE, SCORES_TABLE = "runs.csv", "scores.csv.gz"
@@ -67,9 +68,9 @@ def make_run(config: Config, training: dict[str, Any]) -> Run:
         settings={name: value for name, value in values.items() if name not in identity},
         epochs=training["epochs"],
         best_epoch=training["best"]["epoch"],
-        cap=config.epochs,
-        updates=training.get("updates", training["steps"]),
-        examples=training.get("examples", {}),
+        cap=get(config.method).epochs(config),
+        updates=training["steps"],
+        examples=training["examples"],
         cpu_seconds=training["cpu_seconds"],
         version=__version__,
         commit=commit(),

@@ -12,11 +12,12 @@ from same.config import Config
 from same.errors import InputError
 from same.files import clean, locked
 from same.graphs import GraphStore
+from same.methods.base import make_method
+from same.probes.evaluate import evaluate_run
 from same.probes.large import is_large
 from same.study.engines import Engine, Event, Job, local
 from same.study.engines.base import RUNS, record_failure
 from same.study.engines.overview import Overview
-from same.study.evaluation import evaluate_run
 from same.study.plan import PLAN, TASKS, Plan, first_of, remember
 from same.study.results import Results, Study, make_run
 from same.tasks import make_tasks
@@ -113,7 +114,8 @@ def check_dataset(plan: Plan, dataset: str, store: GraphStore) -> None:
             raise InputError(f"--datasets: {dataset} is too large for a study, {why}")
         if config.batch_size < 2 * count:
             raise InputError(f"batch_size: {count} tasks need at least {2 * count} graphs per batch")
-        if unknown := set(config.weights) - set(config.weighable):
+        first = make_method(config).first_phase(config)
+        if unknown := set(config.weights) - {*config.tasks, *(first.tasks if first else ())}:
             raise InputError(f"weights: {', '.join(unknown)}: not a task of every run of the study; leave it out")
 
 

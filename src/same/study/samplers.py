@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from same.errors import InputError
-from same.streams import stream
+from same.seeding import stream
 from same.study.space import Parameter, Space, Values
 
 Told = Sequence[tuple[Values, float | None]]

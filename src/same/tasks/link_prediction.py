@@ -5,33 +5,32 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from same.graphs.batch import GraphBatch, pointers, ranges
+from same.graphs.batch import GraphBatch
+from same.graphs.examples import Examples
+from same.graphs.flat import Array, pointers, ranges
 from same.graphs.store import GraphStore
-from same.nn.chain import BinaryCrossEntropy, Op
 from same.nn.heads import PairHead
 from same.nn.pairs import Pair, pair_features
-from same.tasks.task import Array, Examples, GraphTask, loss_of, ranks, share
+from same.tasks.task import GraphTask, loss_of, ranks, share
 
 
 class LinkPrediction(GraphTask):
-    """Tell whether two nodes are joined. A fifth of the edges is removed and is the target; the others are the support.
+    """Predict whether two nodes are linked. A fifth of the edges is removed and is the target, the rest the support.
 
     Messages pass over the remaining edges only, in support and target alike.
 
     Args:
-        store: the set, whose edges are all that is needed.
-        pair: what the head sees of two nodes, `symmetric` or the paper's `concat`.
-        linear: whether the head is to see what a linear probe sees.
+        pair: pair features of the head, `symmetric` or the paper's `concat`.
+        linear: leave out the hidden layer of the head.
     """
 
     name = "lp"
     kind = "links"
 
-    def __init__(self, store: GraphStore, pair: Pair = "symmetric", *, linear: bool = False) -> None:
+    def __init__(self, pair: Pair = "symmetric", *, linear: bool = False) -> None:
         self.pair, self.linear = pair, linear
 
-    @classmethod
-    def missing(cls, store: GraphStore) -> str | None:
+    def missing(self, store: GraphStore) -> str | None:
         """Edges are needed."""
         return None if store.num_edges else "edges"
 
@@ -40,22 +39,22 @@ class LinkPrediction(GraphTask):
         return PairHead(width, self.pair, linear=self.linear)
 
     def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
-        """In each graph, 80 % of the edges and of as many random non-edges; and the others, whose edges are removed."""
+        """80 % of the edges of each graph and of as many random non-edges; and the others, whose edges are removed."""
         batch = store.cut(ids)
-        removed, thinner = _remove(batch, rng)
+        removed, thinned = _remove(batch, rng)
         pairs, graph = non_edges(batch, np.diff(batch.edge_ptr.numpy()), rng)
         apart = ranks(graph, rng) < share(np.bincount(graph, minlength=batch.num_graphs), 0.2)[graph]
         edges = batch.edges.numpy()
         return (
-            _examples(thinner, edges[:, ~removed], pairs[:, ~apart], rng),
-            _examples(thinner, edges[:, removed], pairs[:, apart], rng),
+            _examples(thinned, edges[:, ~removed], pairs[:, ~apart], rng),
+            _examples(thinned, edges[:, removed], pairs[:, apart], rng),
         )
 
     def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
         """A fifth of the edges of each graph, removed, and as many random non-edges."""
-        removed, thinner = _remove(batch, rng)
-        gone = np.diff(batch.edge_ptr.numpy()) - np.diff(thinner.edge_ptr.numpy())
-        return _examples(thinner, batch.edges.numpy()[:, removed], non_edges(batch, gone, rng)[0], rng)
+        removed, thinned = _remove(batch, rng)
+        counts = np.diff(batch.edge_ptr.numpy()) - np.diff(thinned.edge_ptr.numpy())
+        return _examples(thinned, batch.edges.numpy()[:, removed], non_edges(batch, counts, rng)[0], rng)
 
     def features(self, h: Tensor, examples: Examples) -> Tensor:
         """Pair features of the embeddings."""
@@ -65,12 +64,8 @@ class LinkPrediction(GraphTask):
         """Binary cross-entropy."""
         return loss_of(F.binary_cross_entropy_with_logits, output, examples.y)
 
-    def ops(self, examples: Examples) -> list[Op]:
-        """What `loss` consists of, for `same.nn.chain`."""
-        return [BinaryCrossEntropy(examples.y)]
-
     def score(self, output: Tensor, examples: Examples) -> float:
-        """Area under the ROC curve; that of guessing where there are no pairs of both kinds."""
+        """Area under the ROC curve; 0.5 without both edges and non-edges."""
         from sklearn.metrics import roc_auc_score
 
         if len(examples.y.unique()) < 2:
@@ -79,7 +74,7 @@ class LinkPrediction(GraphTask):
 
 
 def _remove(batch: GraphBatch, rng: np.random.Generator) -> tuple[Array, GraphBatch]:
-    """Which edges, a fifth of each graph's, are removed, and the batch without them."""
+    """Mask of the edges to remove, a fifth of each graph's, and the batch without them."""
     graph = _groups(batch.edge_ptr.numpy())
     removed = ranks(graph, rng) < share(np.diff(batch.edge_ptr.numpy()), 0.2)[graph]
     return removed, batch.drop_edges(torch.from_numpy(removed))
@@ -89,10 +84,10 @@ def _examples(batch: GraphBatch, edges: Array, others: Array, rng: np.random.Gen
     y = torch.zeros(edges.shape[1] + others.shape[1], dtype=batch.x.dtype)
     y[: edges.shape[1]] = 1
     pairs = np.concatenate([edges, others], axis=1)
-    # Stored pairs have the smaller node first. Chance says which comes first here: a pair that is concatenated would
-    # otherwise tell something of the order of nodes in the file.
-    turned = rng.random(pairs.shape[1]) < 0.5
-    pairs[:, turned] = pairs[::-1, turned]
+    # Stored edges have the smaller node first. Swap at random: concatenated pairs would otherwise depend on the order
+    # of nodes in the file.
+    swapped = rng.random(pairs.shape[1]) < 0.5
+    pairs[:, swapped] = pairs[::-1, swapped]
     return Examples(batch, y, torch.from_numpy(pairs))
 
 
@@ -101,15 +96,15 @@ def _groups(ptr: Array) -> Array:
 
 
 def non_edges(batch: GraphBatch, wanted: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Random pairs of nodes that are no edges: as many in each graph as are wanted, or all there are; no repeats.
+    """Draw random non-edges without repeats.
 
-    The pairs u < v of a graph of n nodes are numbered 0..n(n-1)/2-1 row by row, and those that are no edges are
-    numbered among themselves. Distinct numbers of the second kind are drawn, turned into the first, then into pairs.
+    The pairs u < v of a graph of n nodes are numbered 0..n(n-1)/2-1 row by row, and the non-edges are numbered among
+    themselves. Distinct numbers of non-edges are drawn, converted to numbers of pairs, and then to pairs.
 
     Args:
         batch: graphs with all of their edges.
-        wanted: [g] how many.
-        rng: the source of the draw.
+        wanted: [g] number of non-edges for each graph; a graph with fewer gives all of them.
+        rng: generator of the draw.
 
     Returns:
         [2, p] the pairs, and [p] the graph of each, sorted.
@@ -120,7 +115,7 @@ def non_edges(batch: GraphBatch, wanted: Array, rng: np.random.Generator) -> tup
     first = pointers(free)
     drawn, graph = _draw(free, np.minimum(wanted, free), first, rng)
 
-    # Before the i-th edge of a graph lie (its number - i) pairs that are no edges.
+    # Before the i-th edge of a graph come (its number - i) non-edges.
     u, v = batch.edges.numpy()
     of = _groups(edge_ptr)
     u, v = u - starts[of], v - starts[of]
@@ -132,20 +127,20 @@ def non_edges(batch: GraphBatch, wanted: Array, rng: np.random.Generator) -> tup
 
 
 def numbered_pair(number: Array, n: Array) -> tuple[Array, Array]:
-    """The pair u < v with this number among the pairs of n nodes, row by row."""
+    """Pair u < v with this number among the pairs of n nodes, row by row."""
 
     def row_start(u: Array) -> Array:
         return u * n - u * (u + 1) // 2
 
     u = (((2 * n - 1) - np.sqrt((2.0 * n - 1) ** 2 - 8.0 * number)) / 2).astype(np.int64)
-    u -= row_start(u) > number  # The root is rounded: it may be one row off.
+    u -= row_start(u) > number  # The rounded root may be one row off.
     u += row_start(u + 1) <= number
     return u, number - row_start(u) + u + 1
 
 
 def _draw(free: Array, wanted: Array, first: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Distinct random integers: `wanted` of each range first..first+free-1, as (integers, range), sorted by range."""
-    # Where most of a range is wanted, shuffle it; where little is, draw until there are no repeats.
+    """Distinct random integers, `wanted` from each range first..first+free-1, and the range of each; sorted."""
+    # Shuffle a range if most of it is wanted; otherwise draw until there are no repeats.
     dense = free < 3 * wanted
     group = np.repeat(np.flatnonzero(dense), free[dense])
     shuffled = ranks(group, rng) < wanted[group]

@@ -3,63 +3,54 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from torch import Tensor, nn
 
 from same.graphs.batch import GraphBatch
+from same.graphs.examples import Examples as Examples
+from same.graphs.flat import Array
 from same.graphs.store import GraphStore
 
-Array = np.ndarray
 Kind = Literal["classes", "links", "numbers"]
-"""What is told: one of several classes, yes or no for a pair of nodes, or numbers. It decides how a task is scored."""
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Labelled examples of one task: a support set or a target set.
-
-    Attributes:
-        inputs: what the encoder takes; for graphs, a `GraphBatch` of the edges that carry messages.
-        y: the labels.
-        index: the rows of the encoder's output, or [2, p] pairs of rows, that the labels belong to, if not all.
-        embeddings: the encoder's output, where it is known already.
-    """
-
-    inputs: Any
-    y: Tensor
-    index: Tensor | None = None
-    embeddings: Tensor | None = None
+"""What a task predicts: one of several classes, whether two nodes are linked, or numbers. It decides the metrics."""
 
 
 class Task(ABC):
-    """A name, a loss and a score. Any object with these can be learned by `same.methods`."""
+    """A name, a loss and a score. Any object with these can be trained by `same.methods`."""
 
     name: str
 
     @abstractmethod
     def loss(self, output: Tensor, examples: Any) -> Tensor:
-        """The loss to minimise, a scalar."""
+        """Scalar loss to minimise."""
 
     @abstractmethod
     def score(self, output: Tensor, examples: Any) -> float:
-        """How good the outputs are; more is better."""
+        """Score of the outputs; higher is better."""
 
 
 class GraphTask(Task):
-    """A task on graphs: one that also knows its head and how to cut graphs into a support and a target set.
+    """A task on graphs, which also has a head and can cut graphs into a support and a target set.
 
-    A task of your own is one class with these methods; see `same/tasks/regression.py`.
+    A task of your own is one class with these methods. If its constructor takes a `store`, it is called with the set to
+    train on. Otherwise the task is made without one, and `bind` adapts it to the set.
     """
 
     kind: ClassVar[Kind]
 
-    @classmethod
+    def bind(self, store: GraphStore) -> Self:
+        """The task for a set, where a task depends on it, as the number of classes does."""
+        return self
+
+    def match(self, store: GraphStore) -> GraphStore:
+        """A set to score, with its labels coded as this task codes them."""
+        return store
+
     @abstractmethod
-    def missing(cls, store: GraphStore) -> str | None:
-        """What a set lacks for this task, or None if it has everything."""
+    def missing(self, store: GraphStore) -> str | None:
+        """What a set lacks for this task, or None; a class that takes a `store` makes it a class method."""
 
     @abstractmethod
     def head(self, width: int) -> nn.Module:
@@ -71,26 +62,26 @@ class GraphTask(Task):
 
     @abstractmethod
     def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
-        """All that a batch of whole graphs offers: what classical training learns from, and what a probe sees."""
+        """All examples of a batch of whole graphs, for classical training and for probes."""
 
     @abstractmethod
     def features(self, h: Tensor, examples: Examples) -> Tensor:
-        """[examples, d] what a probe sees of the embeddings `h` of the examples' nodes."""
+        """[examples, d] input of a linear probe, from the embeddings `h` of the nodes."""
 
 
-def judged(task: Task, output: Tensor, examples: Any) -> tuple[float, float]:
-    """Loss and score of some outputs; where the loss is not a finite number, neither is the score."""
+def judge(task: Task, output: Tensor, examples: Any) -> tuple[float, float]:
+    """Loss and score of some outputs; the score is NaN where the loss is not finite."""
     loss = float(task.loss(output, examples))
     return loss, task.score(output, examples) if math.isfinite(loss) else math.nan
 
 
 def loss_of(function: Callable[[Tensor, Tensor], Tensor], output: Tensor, y: Tensor) -> Tensor:
-    """A mean loss; of no examples, as graphs without edges give, it is 0 and moves nothing."""
+    """A mean loss; without examples, as in graphs without edges, it is 0 and has a gradient of 0."""
     return function(output, y) if len(y) else output.sum()
 
 
 def share(counts: Array, part: float) -> Array:
-    """[…] a part of each count, rounded, but never nothing and never everything of two or more.
+    """[…] rounded share of each count; of two or more, at least one and not all.
 
     >>> share(np.array([0, 1, 2, 10, 11]), 0.2)
     array([0, 0, 1, 2, 2])
@@ -100,16 +91,16 @@ def share(counts: Array, part: float) -> Array:
 
 
 def ranks(groups: Array, rng: np.random.Generator) -> Array:
-    """[n] a random order within each group: the place, 0, 1, …, of each member.
+    """[n] random rank, 0, 1, …, of each member within its group.
 
     Args:
         groups: [n] sorted group numbers.
-        rng: the source of the order.
+        rng: generator of the order.
 
     >>> sorted(ranks(np.array([0, 0, 0, 5]), np.random.default_rng(0))[:3].tolist())
     [0, 1, 2]
     """
     order = np.lexsort((rng.random(len(groups)), groups))
-    place = np.empty(len(groups), np.int64)
-    place[order] = np.arange(len(groups)) - np.searchsorted(groups, groups)
-    return place
+    rank = np.empty(len(groups), np.int64)
+    rank[order] = np.arange(len(groups)) - np.searchsorted(groups, groups)
+    return rank

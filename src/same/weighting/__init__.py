@@ -1,4 +1,4 @@
-"""Weightings: how the losses of several tasks become one."""
+"""Weightings: from the losses of several tasks to one update."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,12 @@ from same.weighting.weighting import Weighting
 
 
 def make_weighting(name: str, tasks: Sequence[str], weights: Mapping[str, float] | None = None) -> Weighting:
-    """The weighting of this name: `fixed`, `uncertainty`, `gradnorm`, or an aggregator of TorchJD.
+    """Build a weighting by name: `fixed`, `uncertainty`, `gradnorm`, or an aggregator of TorchJD.
+
+    Args:
+        name: name of the weighting.
+        tasks: names of the tasks.
+        weights: λ by task, for `fixed`.
 
     >>> make_weighting("uncertainty", ["gc", "nc"]).weigh
     <bound method Uncertainty.weigh of Uncertainty(...

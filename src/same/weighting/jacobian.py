@@ -6,22 +6,28 @@ import torch
 from torch import Tensor, nn
 
 from same.errors import InputError
+from same.seeding import forked_torch
 from same.weighting.weighting import Weighting, shared_parameters
 
 
 class Jacobian(Weighting):
-    """The shared parameters descend along an aggregate of the tasks' gradients, the heads along their own.
+    """Shared parameters descend along an aggregate of the tasks' gradients, heads along the sum of their gradients.
 
     Args:
-        name: an aggregator of `torchjd.aggregation`, in any case: `upgrad`, `pcgrad`, `mgda`, …
+        name: name of an aggregator of `torchjd.aggregation`, in any case: `upgrad`, `pcgrad`, `mgda`, …
     """
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.aggregator = _aggregator(name)
+        self._seed = 0
+
+    def seed(self, seed: int) -> None:
+        """Seed the next aggregation; some aggregators visit the tasks in random order."""
+        self._seed = seed
 
     def backward(self, losses: Mapping[str, Tensor], model: nn.Module) -> None:
-        """Leaves the aggregate in the shared parameters and the sum of the gradients in all others."""
+        """Write the aggregate into the shared parameters and the sums of gradients into all others."""
         shared = shared_parameters(model)
         others = [p for name, p in model.named_parameters() if not name.startswith("encoder.")]
         rows = []
@@ -32,8 +38,9 @@ class Jacobian(Weighting):
             for p, g in zip(others, gradients[len(shared) :], strict=True):
                 if g is not None:
                     p.grad = g if p.grad is None else p.grad + g
-        parts = self.aggregator(torch.stack(rows)).split([p.numel() for p in shared])
-        for p, part in zip(shared, parts, strict=True):
+        with forked_torch(self._seed):
+            aggregate = self.aggregator(torch.stack(rows))
+        for p, part in zip(shared, aggregate.split([p.numel() for p in shared]), strict=True):
             p.grad = part.reshape(p.shape).clone()
 
 
@@ -52,7 +59,7 @@ def _aggregator(name: str) -> nn.Module:
     try:
         aggregator = kinds[name.lower()]()
         if hasattr(aggregator, "reset"):
-            raise InputError(f"weighting: {name!r} remembers earlier steps, which a checkpoint does not keep")
+            raise InputError(f"weighting: {name!r} keeps state between steps, which checkpoints do not save")
         return aggregator
     except TypeError:
         raise InputError(f"weighting: {name!r} needs arguments of its own and cannot be chosen by name") from None

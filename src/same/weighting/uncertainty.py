@@ -9,12 +9,12 @@ from same.weighting.weighting import Weighting
 
 
 class Uncertainty(Weighting):
-    """L = Σ exp(−s(t)) L(t) + s(t)/2, where each task's s = log σ² is learned with the model.
+    """L = Σ exp(−s(t)) L(t) + s(t)/2, where s = log σ² of each task is learned with the model.
 
-    For a loss that stays at L, the best s is log(2 L): hard tasks weigh less.
+    For a constant loss L, the best s is log(2 L): hard tasks weigh less.
 
     Args:
-        tasks: the tasks in use; each gets an s that starts at 0.
+        tasks: names of the tasks; each has an s that starts at 0.
 
     >>> Uncertainty(["gc"]).weigh({"gc": torch.tensor(1.0)}).item()
     1.0
@@ -25,5 +25,5 @@ class Uncertainty(Weighting):
         self.s = nn.ParameterDict({task: nn.Parameter(torch.zeros(())) for task in tasks})
 
     def weigh(self, losses: Mapping[str, Tensor]) -> Tensor:
-        """The one loss, of some or all of the tasks."""
+        """Return the one loss of some or all of the tasks."""
         return torch.stack([torch.exp(-self.s[t]) * loss + self.s[t] / 2 for t, loss in losses.items()]).sum()

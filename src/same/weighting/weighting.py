@@ -1,6 +1,6 @@
-"""How the losses of several tasks become one."""
+"""From the losses of several tasks to one update: the base of all weightings, and fixed weights."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -23,20 +23,22 @@ class Weighting(nn.Module):
         self.weights = dict(weights or {})
 
     def weigh(self, losses: Mapping[str, Tensor]) -> Tensor:
-        """The one loss, of some or all of the tasks; used inside and outside."""
+        """Return the one loss of some or all of the tasks."""
         return torch.stack([self.weights.get(task, 1.0) * loss for task, loss in losses.items()]).sum()
 
     def backward(self, losses: Mapping[str, Tensor], model: nn.Module) -> None:
-        """Leaves in the parameters the gradients to descend along."""
+        """Write the gradients to descend along into the parameters."""
         self.weigh(losses).backward()
+
+    def seed(self, seed: int) -> None:
+        """Seed the draws of the next `backward`, if it makes any."""
 
 
 def shared_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """The parameters that all tasks share: the encoder's."""
+    """Return the parameters that all tasks share: those of the encoder."""
     return [p for p in model.get_submodule("encoder").parameters() if p.requires_grad]
 
 
 def last_shared_weight(model: nn.Module) -> nn.Parameter:
-    """The weight matrix of the last shared layer."""
-    matrices: Iterable[nn.Parameter] = (p for p in reversed(shared_parameters(model)) if p.ndim > 1)
-    return next(iter(matrices))
+    """Return the weight matrix of the last shared layer."""
+    return next(p for p in reversed(shared_parameters(model)) if p.ndim > 1)

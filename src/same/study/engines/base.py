@@ -77,8 +77,9 @@ def execute(
         stop: polled after every step; returns whether to save and stop.
         saved: called after training, from when on an interruption loses nothing.
     """
-    from same.runs import run
-    from same.training import GivenUpTraining, read_history
+    from same.experiment import run
+    from same.saved import read_history
+    from same.training import GivenUpTraining
 
     give_up = job.give_up or (lambda history: False)
     try:

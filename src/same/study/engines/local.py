@@ -72,10 +72,10 @@ def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
 
 def _work(pipe: Connection, parent: int) -> None:
     """Worker process: execute the jobs that are sent until SIGTERM."""
-    from same.machine import settle
+    from same.threads import limit_threads
     from same.training import InterruptedTraining
 
-    settle()
+    limit_threads()
     stopped, at_once = threading.Event(), threading.Event()
 
     def leave(*signal: object) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 
 from same import __version__
 from same.errors import InputError
-from same.files import atomic
-from same.graphs.sources import ALIASES, cache_folder, find, is_path
+from same.files import RESULT, atomic
+from same.graphs.io.download import ALIASES, cache_folder, find
+from same.graphs.io.sources import is_path
 from same.study.engines.base import Job, Outcome, execute
 from same.study.engines.remote import RemoteFolder
 
@@ -40,7 +41,7 @@ def read_files(folder: Path) -> Files:
 
 def write_files(folder: Path, files: Files) -> None:
     """Write the files of a run into its folder; the one that marks it as finished comes last."""
-    for name in sorted(files, key=lambda name: (name == "result.json", name)):
+    for name in sorted(files, key=lambda name: (name == RESULT, name)):
         with atomic(folder / name) as temporary:
             temporary.write_bytes(files[name])
 
@@ -107,13 +108,13 @@ def work(
         packed: dataset, if it is sent.
         driver: facts about the driver.
     """
-    from same.machine import settle
+    from same.threads import limit_threads
 
     if __version__ != driver.version:
         raise InputError(f"{socket.gethostname()}: has same {__version__}, the driver has {driver.version}")
     if not driver.gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray shows all of them to tasks that ask for none.
-    settle(max(1, int(driver.cpus)))
+    limit_threads(max(1, int(driver.cpus)))
     if Path(driver.cwd).is_dir():
         os.chdir(driver.cwd)
     data = job.data if packed is None else unpack_set(packed)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from same.probes.metrics import compare, paired
+from same.metrics import compare, paired
 from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS
 from same.study.published import published
 from same.study.report.tables import LABELS, Source, baseline, delta_values, probe_of

@@ -64,7 +64,7 @@ def _three_task_runs(study: Study, dataset: str) -> list[Run]:
 
 def learning_curves(study: Study) -> dict[str, str]:
     """Validation losses of the three-task runs of the first split."""
-    from same.training import read_history
+    from same.saved import read_history
 
     figures = {}
     for dataset in study.plan.datasets:
@@ -84,8 +84,8 @@ def embedding_figures(study: Study, data: Path | None) -> dict[str, str]:
     """Node and graph embeddings of a three-task SAME run in two dimensions: UMAP if it is installed, otherwise PCA."""
     import torch
 
+    from same.experiment import load_trained
     from same.graphs import load, split
-    from same.runs import open_run
 
     figures = {}
     for dataset in study.plan.datasets:
@@ -94,7 +94,7 @@ def embedding_figures(study: Study, data: Path | None) -> dict[str, str]:
         if run is None:
             continue
         try:
-            trained = open_run(study.folder / RUNS / run.run)
+            trained = load_trained(study.folder / RUNS / run.run)
             store = load(dataset, data).with_inputs(trained.inputs)
         except InputError as error:
             log.warning("no figure of embeddings: %s", error)
@@ -111,7 +111,7 @@ def embedding_figures(study: Study, data: Path | None) -> dict[str, str]:
             chosen = np.random.default_rng(0).permutation(len(rows))[:_DRAWN]
             method, points = _two_dimensions(rows[chosen])
             title = f"{LABELS[run.method]} embeddings of test {what}, {dataset} ({method})"
-            figures[f"embeddings-{what}-{dataset}"] = scatter(title, points, [names[c] for c in y.numpy()[chosen]])
+            figures[f"embeddings-{what}-{dataset}"] = scatter(title, points, [str(names[c]) for c in y.numpy()[chosen]])
     return figures
 
 

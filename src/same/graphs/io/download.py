@@ -1,0 +1,168 @@
+"""Named sets: where they are on this machine, and their download from the TU collection."""
+
+import difflib
+import logging
+import os
+import re
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+
+import numpy as np
+
+from same.errors import InputError
+from same.files import atomic
+from same.graphs.io.tu import MAX_BYTES, read_tu
+from same.graphs.store import GraphStore
+
+log = logging.getLogger("same")
+
+COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"
+ALIASES = {"PROTEINS": "PROTEINS_full"}
+"""Aliases of sets: the paper's PROTEINS, with 29 attributes, is PROTEINS_full in the collection."""
+
+_NAMES = """
+AIDS BZR BZR_MD COIL-DEL COIL-RAG COLLAB COLORS-3 COX2 COX2_MD Cuneiform DBLP_v1 DD deezer_ego_nets DHFR DHFR_MD
+ENZYMES ER_MD Fingerprint FIRSTMM_DB FRANKENSTEIN github_stargazers IMDB-BINARY IMDB-MULTI KKI Letter-high
+Letter-low Letter-med MCF-7 MOLT-4 MSRC_9 MSRC_21 MSRC_21C MUTAG Mutagenicity NCI1 NCI109 NCI-H23 OHSU OVCAR-8 P388
+PC-3 Peking_1 PROTEINS_full PTC_FM PTC_FR PTC_MM PTC_MR QM9 REDDIT-BINARY REDDIT-MULTI-5K REDDIT-MULTI-12K
+reddit_threads SF-295 SN12C SW-620 SYNTHETIC SYNTHETICnew Synthie TRIANGLES TWITTER-Real-Graph-Partial twitch_egos
+UACC257 Yeast ZINC_full alchemy_full aspirin
+"""
+NAMES = tuple(_NAMES.split())
+"""Some sets of the collection; any other name is looked up there as well."""
+
+_TRIES = 3
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Counts by which a set is recognised."""
+
+    graphs: int
+    nodes: int
+    edges: int
+    graph_classes: tuple[int, ...]
+    node_classes: int
+    attributes: int
+
+    @classmethod
+    def of(cls, store: GraphStore) -> "Contents":
+        """Counts of a store."""
+        counts = () if store.graph_classes is None else tuple(np.bincount(np.asarray(store.graph_y)).tolist())
+        return cls(
+            store.num_graphs, store.num_nodes, store.num_edges, counts, len(store.node_classes or ()), store.x.shape[1]
+        )
+
+
+KNOWN = {
+    "ENZYMES": Contents(600, 19_580, 37_282, (100,) * 6, 3, 18),
+    "PROTEINS_full": Contents(1_113, 43_471, 81_044, (663, 450), 3, 29),
+    "DHFR": Contents(756, 32_075, 33_676, (295, 461), 9, 3),
+    "COX2": Contents(467, 19_252, 20_289, (365, 102), 8, 3),
+}
+"""The paper's four sets."""
+
+
+def fetch(name: str, data: str | Path | None = None) -> Path:
+    """Path of a named set, which is downloaded into the cache if it is not on this machine."""
+    path = find(name, data)
+    return _download(ALIASES.get(name, name)) if path is None else path
+
+
+def find(name: str, data: str | Path | None = None) -> Path | None:
+    """Path of a named set on this machine, or None."""
+    name = ALIASES.get(name, name)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", name) or ".." in name:
+        raise InputError(f"{name!r}: not the name of a set and not a path that exists; see `same data list`")
+    for folder in local_folders(data):
+        for path in (folder / f"{name}.zip", folder / name):
+            if path.is_file() or any(path.glob("*_A.txt")) or any(path.glob("raw/*_A.txt")):
+                return path
+    cached = cache_folder() / f"{name}.zip"
+    return cached if cached.is_file() else None
+
+
+def local_folders(data: str | Path | None = None) -> Sequence[Path]:
+    """Folders to search for named sets, in order."""
+    folders = []
+    for option, value in (("--data", data), ("SAME_DATA", os.environ.get("SAME_DATA"))):
+        if value:
+            if not Path(value).is_dir():
+                raise InputError(f"{option}: {value} is not a folder")
+            folders.append(Path(value))
+    return folders
+
+
+def cache_folder() -> Path:
+    """Folder of downloads and parsed sets: `SAME_CACHE`, or `same` in the user's cache folder."""
+    if chosen := os.environ.get("SAME_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "same"
+
+
+def check_contents(name: str, store: GraphStore) -> None:
+    """Refuse a set that goes by the name of one of the paper's sets and is another."""
+    expected, contents = KNOWN.get(name), Contents.of(store)
+    if expected is not None and contents != expected:
+        raise InputError(f"{name}: not the set of that name: it has {contents}, expected {expected}; get it again")
+
+
+def _download(name: str) -> Path:
+    """Download the zip of a set into the cache."""
+    target = cache_folder() / f"{name}.zip"
+    close = difflib.get_close_matches(name, NAMES, n=3)
+    hint = "" if name in NAMES or not close else f"; did you mean {' or '.join(close)}?"
+    help_ = f"put {name}.zip into {target.parent}, or name its folder with --data or SAME_DATA{hint}"
+    url = f"{COLLECTION}/{name}.zip"
+    for attempt in range(1, _TRIES + 1):
+        try:
+            with atomic(target) as temporary:
+                _transfer(url, temporary)
+                check_contents(name, read_tu(temporary))
+            return target
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                raise InputError(
+                    f"{name}: the TU collection has no set of that name{hint}; see `same data list`"
+                ) from None
+            reason = f"the server answered {error.code}"
+        except (OSError, HTTPException) as error:
+            reason = str(getattr(error, "reason", error))
+            if isinstance(getattr(error, "reason", error), ssl.SSLError):
+                break
+        if attempt < _TRIES:
+            log.info("%s: %s; trying again", name, reason)
+            time.sleep(attempt)
+    raise InputError(f"{name}: not on this machine, and could not be downloaded ({reason}); {help_}") from None
+
+
+def _transfer(url: str, target: Path) -> None:
+    """Download a URL to a file, over TLS with the server's certificate checked."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    context = ssl.create_default_context()
+    log.info("downloading %s", url)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with urllib.request.urlopen(url, timeout=30, context=context) as response, target.open("wb") as file:
+        if not response.geturl().startswith("https://"):
+            raise OSError("the server redirects to an address without TLS")
+        length = response.headers.get("Content-Length")
+        total = int(length) if length else None
+        with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+            bar, done = progress.add_task(Path(url).name, total=total), 0
+            while block := response.read(1 << 16):
+                file.write(block)
+                done += len(block)
+                if done > MAX_BYTES:
+                    raise InputError(f"{url}: is larger than {MAX_BYTES} bytes; refused")
+                progress.update(bar, completed=done)
+        if total is not None and done != total:
+            raise OSError(f"the connection ended after {done} of {total} bytes")

@@ -1,0 +1,189 @@
+"""Stores as folders of memory-mapped arrays: `store.json`, and one file per array."""
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from same.errors import InputError
+from same.files import atomic
+from same.graphs.flat import Array
+from same.graphs.labels import Labels, Value
+from same.graphs.store import GraphStore
+
+HEADER = "store.json"
+
+_FORMAT = 2
+_CHECKED_NUMBERS = 2**24  # The numbers of larger stores are checked when they are cut.
+_DTYPES = {
+    "x": ("<f4", "<f8"),
+    "node_ptr": ("<i8",),
+    "edges": ("<i4",),
+    "edge_ptr": ("<i8",),
+    "labels": ("<i4", "<f4", "<f8"),
+    "known": ("|b1",),
+    "graph_y": ("<i4", "<f4"),  # Of format 1.
+    "node_y": ("<i4", "<f4"),
+}
+
+
+def save_store(store: GraphStore, folder: str | Path) -> None:
+    """Write a store to a folder that `open_store` maps into memory.
+
+    Args:
+        store: the set; its inputs are not written.
+        folder: a folder that does not exist yet or is empty.
+    """
+    write_store(folder, [store])
+
+
+def write_store(folder: str | Path, parts: Iterable[GraphStore]) -> None:
+    """Write many stores to a folder as one, one after the other: only one needs to be in memory.
+
+    Args:
+        folder: a folder that does not exist yet or is empty.
+        parts: stores with the same attributes, label columns and classes.
+    """
+    folder = Path(folder)
+    with atomic(folder, folder=True) as temporary:
+        header: dict[str, Any] | None = None
+        lengths: dict[str, int] = {}
+        offset = {"node_ptr": 0, "edge_ptr": 0}
+        for part in parts:
+            arrays = _arrays(part)
+            about = {
+                "format": _FORMAT,
+                "name": part.name,
+                "arrays": {key: {"dtype": array.dtype.str, "shape": array.shape[1:]} for key, array in arrays.items()},
+                # JSON keeps whole numbers, floats, booleans and text apart.
+                "labels": [
+                    {"name": name, "level": column.level, "classes": column.classes}
+                    for name, column in part.labels.items()
+                ],
+                "notes": part.notes,
+            }
+            if header is None:
+                header, lengths = about, dict.fromkeys(arrays, 0)
+            if (about["arrays"], about["labels"]) != (header["arrays"], header["labels"]):
+                raise InputError(f"{folder}: the parts do not have the same arrays, columns and classes")
+            for key, array in arrays.items():
+                if key in offset:
+                    # Each part counts from 0: shift it, without the first pointer, which the previous part wrote.
+                    end, array = array[-1], array[bool(lengths[key]) :] + offset[key]
+                    offset[key] += int(end)
+                with (temporary / f"{key}.bin").open("ab") as file:
+                    np.ascontiguousarray(array).tofile(file)
+                lengths[key] += len(array)
+        if header is None:
+            raise InputError(f"{folder}: there are no graphs to write")
+        for key, array_header in header["arrays"].items():
+            array_header["shape"] = [lengths[key], *array_header["shape"]]
+        (temporary / HEADER).write_text(json.dumps(header, indent=1), encoding="utf-8")
+
+
+def open_store(folder: str | Path) -> GraphStore:
+    """Open the store in a folder; its arrays are memory-mapped, so that only what is cut is read."""
+    folder = Path(folder)
+    try:
+        header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
+        if header["format"] == 1:
+            header = _from_format_1(header)
+        elif header["format"] != _FORMAT:
+            raise InputError(f"{folder}: written in format {header['format']}, this version reads {_FORMAT}")
+        arrays = {key: _map(folder, key, **about) for key, about in header["arrays"].items()}
+        store = GraphStore(
+            name=str(header["name"]),
+            x=arrays["x"],
+            node_ptr=arrays["node_ptr"],
+            edges=arrays["edges"].T,
+            edge_ptr=arrays["edge_ptr"],
+            labels={
+                str(about["name"]): Labels(
+                    about["level"],
+                    arrays[about.get("array", f"labels{i}")],
+                    _classes(about["classes"]),
+                    arrays.get(f"known{i}"),
+                )
+                for i, about in enumerate(header["labels"])
+            },
+            notes=tuple(map(str, header["notes"])),
+            checked=False,
+        )
+        return _checked(store, folder)
+    except FileNotFoundError as error:
+        raise InputError(f"{error.filename}: missing; {folder} is not a complete store") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{folder / HEADER}: not the header of a store ({error})") from error
+
+
+def _arrays(store: GraphStore) -> dict[str, Array]:
+    """The arrays as they lie on disk: every array grows along its first axis."""
+    arrays = {"x": store.x, "node_ptr": store.node_ptr, "edges": store.edges.T, "edge_ptr": store.edge_ptr}
+    for i, column in enumerate(store.labels.values()):
+        arrays[f"labels{i}"] = column.y
+        if column.known is not None:
+            arrays[f"known{i}"] = column.known
+    return arrays
+
+
+def _from_format_1(header: dict[str, Any]) -> dict[str, Any]:
+    """The header of version 0.1, which had two columns and wrote all classes as text, as a header of format 2."""
+    labels = []
+    for name, level in (("y", "graph"), ("node_y", "node")):
+        if (array := f"{level}_y") in header["arrays"]:
+            classes = header[f"{level}_classes"]
+            if classes and all(text.removeprefix("-").isdecimal() and str(int(text)) == text for text in classes):
+                classes = [int(text) for text in classes]
+            labels.append({"name": name, "level": level, "classes": classes, "array": array})
+    return {**header, "labels": labels}
+
+
+def _classes(values: list[Value] | None) -> tuple[Value, ...] | None:
+    if values is not None and not all(isinstance(value, bool | int | float | str) for value in values):
+        raise ValueError(f"classes {values}")
+    return None if values is None else tuple(values)
+
+
+def _map(folder: Path, key: str, *, dtype: str, shape: list[int]) -> Array:
+    path, allowed = folder / f"{key}.bin", _DTYPES[key.rstrip("0123456789")]
+    if dtype not in allowed:
+        raise InputError(f"{path}: holds {dtype}, expected {' or '.join(allowed)}")
+    expected = math.prod(shape) * np.dtype(dtype).itemsize
+    if min(shape) < 0 or path.stat().st_size != expected:
+        raise InputError(f"{path}: has {path.stat().st_size} bytes, its header says {expected}; write the store again")
+    # As a plain array: numpy's class for mapped arrays makes every small cut twice as expensive.
+    return (
+        np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=tuple(shape))) if expected else np.empty(shape, dtype)
+    )
+
+
+def _checked(store: GraphStore, folder: Path) -> GraphStore:
+    """A store from files with its shapes checked, and its numbers too if they are few."""
+    for key, ptr, count, least in (
+        ("node_ptr", store.node_ptr, len(store.x), 1),
+        ("edge_ptr", store.edge_ptr, store.edges.shape[-1], 0),
+    ):
+        if not (ptr.ndim == 1 and len(ptr) > 1 and ptr[0] == 0 and ptr[-1] == count and np.diff(ptr).min() >= least):
+            raise InputError(f"{folder / key}.bin: does not say where graphs begin and end; write the store again")
+    shapes = (store.x.ndim, store.edges.shape[0], len(store.edge_ptr))
+    rows = {"graph": store.num_graphs, "node": store.num_nodes}
+    fits = [
+        len(c) == rows[c.level] and c.y.ndim <= (2 if c.classes is None else 1) and _same_shape(c.y, c.known)
+        for c in store.labels.values()
+    ]
+    if shapes != (2, 2, len(store.node_ptr)) or not all(fits):
+        raise InputError(f"{folder / HEADER}: the arrays do not belong together; write the store again")
+    if store.x.size + 2 * store.num_edges > _CHECKED_NUMBERS:
+        return store
+    store.check()
+    return replace(store, checked=True)
+
+
+def _same_shape(y: Array, known: Array | None) -> bool:
+    return known is None or known.shape == y.shape

@@ -1,0 +1,7 @@
+"""Linear models of embeddings: exact, and chosen by validation loss."""
+
+from same.linear.choice import GRID, Choose, LinearModel, fit_linear, predict_linear
+from same.linear.ridge import Ridge
+from same.linear.svm import LinearSVM
+
+__all__ = ["GRID", "Choose", "LinearModel", "LinearSVM", "Ridge", "fit_linear", "predict_linear"]

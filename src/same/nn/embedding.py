@@ -1,0 +1,141 @@
+"""Embeddings of examples, of a whole set in memory, and of a set of any size in files."""
+
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from same.errors import InputError
+from same.files import atomic
+from same.graphs.examples import Examples
+from same.graphs.store import GraphStore
+
+Array = np.ndarray
+Block = tuple[slice, Array, Array]
+
+CHUNK = 512
+"""Number of graphs that are encoded at once."""
+
+FORMATS = ("npz", "npy", "parquet")
+
+
+def encode_once(encoder: Callable[[Any], Tensor], sets: Sequence[Examples]) -> list[Examples]:
+    """Return examples with their embeddings, encoding all inputs in one call and shared inputs once.
+
+    Args:
+        encoder: function from inputs to rows of embeddings.
+        sets: examples, some of which may share their inputs.
+    """
+    inputs = list({id(examples.inputs): examples.inputs for examples in sets}.values())
+    rows: Sequence[Tensor]
+    if len(inputs) > 1 and hasattr(inputs[0], "concat"):
+        joined, sizes = inputs[0].concat(inputs)
+        rows = encoder(joined).split(sizes)
+    else:
+        rows = [encoder(each) for each in inputs]
+    embeddings = {id(each): h for each, h in zip(inputs, rows, strict=True)}
+    return [replace(examples, embeddings=embeddings[id(examples.inputs)]) for examples in sets]
+
+
+def embed_graphs(encoder: nn.Module, store: GraphStore) -> tuple[Array, Array]:
+    """Return the [N, w] embeddings of all nodes and the [G, w] means of each graph.
+
+    >>> from same.graphs import planted
+    >>> from same.nn import Encoder
+    >>> nodes, means = embed_graphs(Encoder(24, width=8), planted(10))
+    >>> nodes.shape[1], means.shape
+    (8, (10, 8))
+    """
+    blocks = list(_blocks(encoder, store))
+    return np.concatenate([nodes for _, nodes, _ in blocks]), np.concatenate([means for _, _, means in blocks])
+
+
+def write_embeddings(encoder: nn.Module, store: GraphStore, out: Path, kind: str = "npz") -> None:
+    """Write the node embeddings of a set to files, holding one block of them in memory at a time.
+
+    `npz` holds `embeddings` [N, w], `graph` [N] (the graph of each node), `node_ptr` [G+1] and `graph_means` [G, w].
+    `npy` is a folder with one file for each of them, for `np.load(file, mmap_mode="r")`. `parquet` has one row per
+    node: its graph, its index in the graph, and its embedding.
+
+    Args:
+        encoder: trained encoder.
+        store: set whose batches show what the encoder was trained on.
+        out: file, or for `npy` the folder, to write.
+        kind: format of the output.
+    """
+    if kind not in FORMATS:
+        raise InputError(f"format: {kind!r} is not one of {', '.join(FORMATS)}")
+    blocks = _blocks(encoder, store)
+    if kind == "npy":
+        with atomic(out, folder=True) as temporary:
+            _write_arrays(temporary, blocks, store)
+    elif kind == "npz":
+        # The members of a zip cannot grow side by side: the arrays grow in files next to it first.
+        with atomic(out) as temporary, tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
+            _write_arrays(Path(folder), blocks, store)
+            with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+                for path in sorted(Path(folder).iterdir()):
+                    archive.write(path, path.name)
+                    path.unlink()
+    else:
+        with atomic(out) as temporary:
+            _write_parquet(temporary, blocks, store)
+
+
+def _blocks(encoder: nn.Module, store: GraphStore) -> Iterator[Block]:
+    """Yield a range of graphs, the embeddings of their nodes, and the means of the graphs."""
+    device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
+    for start in range(0, store.num_graphs, CHUNK):
+        part = slice(start, min(start + CHUNK, store.num_graphs))
+        with torch.no_grad():
+            batch = store.cut(np.arange(part.start, part.stop)).to(device)
+            h = encoder(batch)
+            yield part, h.cpu().numpy(), batch.mean(h).cpu().numpy()
+
+
+def _graph_of(store: GraphStore, part: slice) -> Array:
+    """[n] the graph of each node in a range of graphs."""
+    return np.repeat(np.arange(part.start, part.stop), np.diff(store.node_ptr[part.start : part.stop + 1]))
+
+
+def _write_arrays(folder: Path, blocks: Iterator[Block], store: GraphStore) -> None:
+    arrays: dict[str, Array] = {}
+
+    def put(name: str, start: int, rows: Array, total: int) -> None:
+        if name not in arrays:
+            path, shape = folder / f"{name}.npy", (total, *rows.shape[1:])
+            arrays[name] = np.lib.format.open_memmap(path, mode="w+", dtype=rows.dtype, shape=shape)
+        arrays[name][start : start + len(rows)] = rows
+
+    put("node_ptr", 0, np.asarray(store.node_ptr), len(store.node_ptr))
+    for part, h, means in blocks:
+        start = int(store.node_ptr[part.start])
+        put("embeddings", start, h, store.num_nodes)
+        put("graph", start, _graph_of(store, part), store.num_nodes)
+        put("graph_means", part.start, means, store.num_graphs)
+
+
+def _write_parquet(path: Path, blocks: Iterator[Block], store: GraphStore) -> None:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise InputError("format: parquet needs pyarrow: pip install pyarrow, or choose npz") from None
+    writer = None
+    try:
+        for part, h, _ in blocks:
+            graph = _graph_of(store, part)
+            index = np.arange(len(graph)) + store.node_ptr[part.start] - store.node_ptr[graph]
+            rows = pa.FixedSizeListArray.from_arrays(pa.array(h.reshape(-1)), h.shape[1])
+            table = pa.table({"graph": graph, "node": index, "embedding": rows})
+            writer = writer or parquet.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,70 @@
+"""Independent random streams from one integer seed."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import numpy as np
+
+Stream = Literal["splits", "init", "episodes", "probes", "planted", "validation", "dropout", "network", "tune"]
+_ORDER: tuple[Stream, ...] = (
+    "splits",
+    "init",
+    "episodes",
+    "probes",
+    "planted",
+    "validation",
+    "dropout",
+    "network",
+    "tune",
+)
+_TORCH = threading.RLock()
+
+
+def stream(seed: int, name: Stream, *keys: int) -> np.random.Generator:
+    """Return a generator for one purpose, independent of all other purposes.
+
+    Args:
+        seed: seed of the whole run.
+        name: purpose of the stream.
+        keys: further integers that select a stream within the purpose, such as the split or the step.
+
+    >>> stream(0, "splits").random() == stream(0, "splits").random()
+    True
+    >>> stream(0, "splits").random() == stream(0, "episodes").random()
+    False
+    """
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(_ORDER.index(name), *keys))))
+
+
+def stream_seed(seed: int, name: Stream, *keys: int) -> int:
+    """Return an integer seed for torch from the stream with these arguments (see `stream`)."""
+    return int(stream(seed, name, *keys).integers(2**63))
+
+
+@contextmanager
+def forked_torch(seed: int) -> Iterator[None]:
+    """Run a block with torch's global generator seeded, and restore the generator afterwards.
+
+    The global generator is shared by all threads, so one such block runs at a time.
+
+    Args:
+        seed: seed of the global generator within the block.
+
+    >>> import torch
+    >>> before = torch.get_rng_state()
+    >>> with forked_torch(0):
+    ...     first = torch.rand(1)
+    >>> with forked_torch(0):
+    ...     bool(first == torch.rand(1))
+    True
+    >>> torch.equal(torch.get_rng_state(), before)
+    True
+    """
+    import torch
+
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with _TORCH, torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,154 @@
+"""Tasks that read a column of labels: what those on graphs and on nodes, of classes and of numbers, have in common."""
+
+import copy
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from same.errors import InputError
+from same.graphs.batch import GraphBatch
+from same.graphs.examples import Examples
+from same.graphs.flat import Array
+from same.graphs.labels import Level, Value
+from same.graphs.store import GraphStore
+from same.nn.heads import GraphHead, NodeHead
+from same.tasks.task import GraphTask, loss_of, share
+
+
+class LabelTask(GraphTask):
+    """A task that reads one column of labels; `bind` takes its classes and the number of outputs from a set."""
+
+    level: ClassVar[Level]
+    column: str | None = None
+    classes: tuple[Value, ...] | None = None
+    outputs: int = 0
+
+    def missing(self, store: GraphStore) -> str | None:
+        """Numbers or at least two classes are needed, for every graph or node."""
+        labels = store.column(self.level, self.column)
+        where = "" if self.column is None else f" in the column {self.column!r}"
+        if self.kind == "numbers" and (labels is None or labels.classes is not None):
+            return f"targets of {self.level}s (floats){where}"
+        if self.kind == "classes" and (labels is None or len(labels.classes or ()) < 2):
+            return f"{self.level}s of at least two classes{where}"
+        return None if labels is None or labels.known is None else f"{self.level} labels without unknown entries{where}"
+
+    def bind(self, store: GraphStore) -> Self:
+        """The task with the classes or the number of targets of a set."""
+        labels, bound = store.column(self.level, self.column), copy.copy(self)
+        if labels is not None:
+            bound.classes, bound.outputs = labels.classes, labels.width
+        return bound
+
+    def match(self, store: GraphStore) -> GraphStore:
+        """A set with its column coded by the classes of this task, matched by value."""
+        name = store.column_name(self.level, self.column)
+        if name is None or self.classes is None or store.labels[name].classes is None:
+            return store
+        return store.with_labels(name, store.labels[name].matched(self.classes))
+
+    def labels(self, batch: GraphBatch) -> Tensor:
+        """Labels of a batch."""
+        y = batch.column(self.level, self.column)
+        if y is None:
+            raise InputError(f"{self.name}: the graphs have no {self.level} labels {self.column or 'y'!r}")
+        return y
+
+
+class Classification(LabelTask):
+    """A task that predicts one of several classes."""
+
+    kind = "classes"
+
+    def loss(self, output: Tensor, examples: Examples) -> Tensor:
+        """Cross-entropy."""
+        return loss_of(F.cross_entropy, output, examples.y)
+
+    def score(self, output: Tensor, examples: Examples) -> float:
+        """Accuracy."""
+        return float((output.argmax(1) == examples.y).float().mean()) if len(examples.y) else 0.0
+
+
+class Regression(LabelTask):
+    """A task that predicts one or more numbers."""
+
+    kind = "numbers"
+
+    def loss(self, output: Tensor, examples: Examples) -> Tensor:
+        """Mean squared error."""
+        return F.mse_loss(output, examples.y.reshape(output.shape))
+
+    def score(self, output: Tensor, examples: Examples) -> float:
+        """R², averaged over the targets; 0, as for the mean, where there is no spread to explain."""
+        from sklearn.metrics import r2_score
+
+        if len(examples.y) < 2:
+            return 0.0
+        return float(r2_score(examples.y.cpu().numpy(), output.cpu().numpy()))
+
+
+class GraphLevel(LabelTask):
+    """A task on graphs. Support and target are different graphs, 60/40 at random."""
+
+    level = "graph"
+
+    def __init__(self, column: str = "y", *, linear: bool = False) -> None:
+        self.column, self.linear = None if column == "y" else column, linear
+
+    def head(self, width: int) -> nn.Module:
+        """See `GraphHead`."""
+        return GraphHead(width, self.outputs, linear=self.linear)
+
+    def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
+        """60 % of the graphs, at random, and the others."""
+        ids = rng.permutation(ids)
+        first = int(share(np.array(len(ids)), 0.6))
+        return self.examples(store.cut(ids[:first]), rng), self.examples(store.cut(ids[first:]), rng)
+
+    def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
+        """All graphs."""
+        return Examples(batch, self.labels(batch))
+
+    def features(self, h: Tensor, examples: Examples) -> Tensor:
+        """Mean of the node embeddings of each graph."""
+        return examples.inputs.mean(h)
+
+
+class NodeLevel(LabelTask):
+    """A task on nodes. Support and target are different nodes of the same graphs, 30/70."""
+
+    level = "node"
+
+    def __init__(self, column: str | None = None) -> None:
+        self.column = column
+
+    def head(self, width: int) -> nn.Module:
+        """See `NodeHead`."""
+        return NodeHead(width, self.outputs)
+
+    def rounds(self, batch: GraphBatch, rng: np.random.Generator) -> Array:
+        """[n] rounds in which nodes are drawn: those of earlier rounds come first, in random order within a round."""
+        return np.zeros(batch.num_nodes, np.int64)
+
+    def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
+        """30 % of the nodes of each graph, those of the first rounds, and the others."""
+        batch = store.cut(ids)
+        y, rounds = self.labels(batch), self.rounds(batch, rng)
+        graph, starts = batch.batch.numpy(), batch.node_ptr.numpy()
+        order = np.lexsort((rng.random(len(graph)), rounds, graph))
+        rank = np.arange(len(graph)) - starts[graph]
+        chosen = np.zeros(len(graph), bool)
+        chosen[order] = rank < share(np.diff(starts), 0.3)[graph]
+        support, target = torch.from_numpy(np.flatnonzero(chosen)), torch.from_numpy(np.flatnonzero(~chosen))
+        return Examples(batch, y[support], support), Examples(batch, y[target], target)
+
+    def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
+        """All nodes."""
+        return Examples(batch, self.labels(batch))
+
+    def features(self, h: Tensor, examples: Examples) -> Tensor:
+        """Embeddings as they are."""
+        return h if examples.index is None else h[examples.index]

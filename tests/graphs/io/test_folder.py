@@ -1,0 +1,127 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from helpers import random_store
+from same.errors import InputError
+from same.graphs import GraphStore, Labels, open_store, save_store, write_store
+
+
+def assert_same_store(a: GraphStore, b: GraphStore) -> None:
+    for key in ("x", "node_ptr", "edges", "edge_ptr"):
+        np.testing.assert_array_equal(getattr(a, key), getattr(b, key))
+        assert getattr(a, key).dtype == getattr(b, key).dtype
+    assert (a.name, a.notes, list(a.labels)) == (b.name, b.notes, list(b.labels))
+    for name, column in a.labels.items():
+        other = b.labels[name]
+        assert (column.level, column.y.dtype) == (other.level, other.y.dtype)
+        assert repr(column.classes) == repr(other.classes)  # 1, 1.0 and True are equal.
+        np.testing.assert_array_equal(column.y, other.y)
+        np.testing.assert_array_equal(column.known, other.known)
+
+
+def test_save_and_open_round_trip(tmp_path):
+    store = replace(random_store(1, [4, 1, 7]), notes=("a note",))
+    save_store(store, tmp_path / "store")
+    opened = open_store(tmp_path / "store")
+    assert isinstance(opened.x.base, np.memmap)
+    assert_same_store(store, opened)
+    assert torch.equal(store.cut([2, 0]).x, opened.cut([2, 0]).x)
+    assert [p.name for p in tmp_path.iterdir()] == ["store"]
+
+
+def test_columns_of_all_kinds_and_float64_attributes(tmp_path):
+    store = random_store(1, [2, 3])
+    known = np.array([True, False, True, True, False])
+    for name, column in {
+        "int": Labels.of([-1, 1], "graph"),
+        "bool": Labels.of([True, False], "graph"),
+        "../text": Labels.of(["é", "b"], "graph"),
+        "float": Labels.of([1.0, 0.0], "graph", classes=(0.0, 1.0)),
+        "numbers": Labels.of(np.array([[0.1, 0.2], [0.3, 0.4]]), "graph"),
+        "half": Labels("node", np.where(known, 0, -1).astype(np.int32), ("a",), known),
+    }.items():
+        store = store.with_labels(name, column)
+    store = replace(store, x=store.x.astype(np.float64) + 1e12)
+    save_store(store, tmp_path / "store")
+    assert_same_store(store, open_store(tmp_path / "store"))
+
+
+def test_parts_are_written_as_one(tmp_path):
+    whole = random_store(2, [4, 1, 7, 2, 5], density=0.5)
+    write_store(tmp_path / "store", (whole[ids] for ids in ([0, 1], [2], [3, 4])))
+    assert_same_store(whole, open_store(tmp_path / "store"))
+
+
+@pytest.mark.parametrize("other", [{"columns": 4}, {"classes": 4}])
+def test_parts_that_differ_leave_nothing(tmp_path, other):
+    with pytest.raises(InputError, match="same arrays, columns and classes"):
+        write_store(tmp_path / "store", [random_store(0, [3]), random_store(0, [3], **other)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_files_is_never_overwritten(tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="exists already"):
+        save_store(random_store(0, [3]), tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def change_header(folder, **changes):
+    header = json.loads((folder / "store.json").read_text())
+    (folder / "store.json").write_text(json.dumps({**header, **changes}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format": 99},
+        {"arrays": {"x": {"dtype": "|O", "shape": [1]}}},
+        {"arrays": {"../x": {}}},
+        {"labels": [{"name": "y", "level": "edge", "classes": [0, 1]}]},
+        {"labels": [{"name": "y", "level": "node", "classes": [0, 1]}]},
+        {"labels": [{"name": "y", "level": "graph", "classes": [None, 1]}]},
+        {"labels": [{"name": "y", "level": "graph", "classes": None}]},
+        {"labels": [{"name": "y", "level": "graph", "classes": [0, 1], "array": "../x"}]},
+        {"labels": 3},
+    ],
+)
+def test_forged_headers_are_refused(tmp_path, changes):
+    save_store(random_store(0, [3, 4]), tmp_path / "store")
+    change_header(tmp_path / "store", **changes)
+    with pytest.raises(InputError, match="store"):
+        open_store(tmp_path / "store")
+
+
+def test_incomplete_folders_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"store\.json: missing"):
+        open_store(tmp_path)
+    folder = tmp_path / "store"
+    save_store(random_store(0, [3, 4]), folder)
+    with (folder / "x.bin").open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(InputError, match=r"x\.bin: has \d+ bytes"):
+        open_store(folder)
+
+
+@pytest.mark.parametrize(
+    ("names", "classes"), [(["-1", "7"], (-1, 7)), (["a", "7"], ("a", "7")), (["01", "7"], ("01", "7"))]
+)
+def test_folders_of_version_0_1_are_read(tmp_path, names, classes):
+    """Format 1 had the arrays `graph_y` and `node_y`, and wrote all classes as text."""
+    store, folder = random_store(0, [3, 4]), tmp_path / "store"
+    save_store(store, folder)
+    arrays = json.loads((folder / "store.json").read_text())["arrays"]
+    for old, new in (("graph_y", "labels0"), ("node_y", "labels1")):
+        (folder / f"{new}.bin").rename(folder / f"{old}.bin")
+        arrays[old] = arrays.pop(new)
+    header = {"format": 1, "name": "random", "arrays": arrays, "notes": [], "graph_classes": names}
+    (folder / "store.json").write_text(json.dumps({**header, "node_classes": ["0", "1", "2"]}))
+    opened = open_store(folder)
+    assert opened.graph_classes == classes
+    assert opened.node_classes == (0, 1, 2)
+    assert torch.equal(opened.cut([1, 0]).node_y, store.cut([1, 0]).node_y)
+    assert torch.equal(opened.cut([1, 0]).graph_y, store.cut([1, 0]).graph_y)

@@ -1,0 +1,254 @@
+"""The one path: every method trains, repeats to the bit, and continues after any interruption."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from same.graphs.io.folder import save_store
+
+from same.config import Config, make_config
+from same.episodes import validation_episodes, whole_episode
+from same.errors import InputError
+from same.experiment import prepare, run
+from same.graphs import GraphStore, planted, split
+from same.methods import get
+from same.training import DivergedError, InterruptedTraining
+
+SMALL = Config(width=8, max_epochs=2, validate_every=1, batch_size=60)
+SAME_COMMAND = Path(sys.executable).with_name("same")
+
+
+def small(**changes) -> Config:
+    return make_config(SMALL.model_dump() | changes)
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def assert_same_bits(a: Path, b: Path) -> None:
+    one, other = weights(a), weights(b)
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert (a / "history.jsonl").read_text() == (b / "history.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": "classical"},
+        {"method": "classical", "tasks": "nc"},
+        {"method": "classical", "weighting": "gradnorm"},
+        {"method": "classical", "weighting": "uncertainty"},
+        {"method": "classical", "weighting": "upgrad"},
+        {"method": "esame", "weighting": "uncertainty"},
+        {"method": "esame", "weighting": "pcgrad"},
+        {"method": "isame", "weighting": "gradnorm", "tasks": "gc,lp"},
+        {"method": "esame", "tasks": "lp"},
+        {"method": "traditional"},
+        {"method": "traditional", "adapts": "head", "weighting": "uncertainty"},
+        {"method": "finetuned", "tasks": "gc,nc"},
+        {"method": "infomax"},
+        {"method": "untrained"},
+        {"method": "isame", "encoder": "gin", "walk": 3, "scaling": "row"},
+        {"method": "esame", "inner_steps": 2},
+        {"method": "finetuned", "tasks": "gc,nc", "weighting": "gradnorm"},
+    ],
+    ids=lambda changes: ",".join(map(str, changes.values())),
+)
+def test_every_method_trains_and_repeats(tmp_path, changes):
+    config = small(**changes)
+    result = run(config, tmp_path / "a")
+    run(config, tmp_path / "b")
+    assert_same_bits(tmp_path / "a", tmp_path / "b")
+    a = weights(tmp_path / "a")
+    assert result["epochs"] == (2 if get(config.method).trains else 0)
+    first = next(name for name in a if name.startswith("model.encoder.layers.0.") and name.endswith("weight"))
+    trained = not torch.equal(a[first], prepare(config).model.get_parameter(first.removeprefix("model.")))
+    assert trained == (result["best"]["step"] > 0)
+
+
+def test_all_methods_start_from_the_same_encoder_and_split():
+    methods = ("isame", "classical", "traditional", "infomax", "finetuned", "untrained")
+    experiments = [prepare(small(method=method, tasks="gc,nc")) for method in methods]
+    for other in experiments[1:]:
+        assert (other.split.test == experiments[0].split.test).all()
+        for a, b in zip(experiments[0].model.encoder.parameters(), other.model.encoder.parameters(), strict=True):
+            assert torch.equal(a, b)
+
+
+def test_scaling_is_fitted_on_training_graphs_alone():
+    experiment = prepare(small(split=3))
+    store = experiment.store
+    of = np.repeat(np.arange(len(store)), np.diff(store.node_ptr))
+    nodes = np.isin(of, experiment.split.train)
+    np.testing.assert_allclose(store.inputs.mean, store.x[nodes].mean(0), atol=1e-6)
+    np.testing.assert_allclose(store.inputs.scale, store.x[nodes].std(0), atol=1e-6)
+
+
+def test_fine_tuning_reuses_the_three_task_run_beside_it(tmp_path):
+    config = small(method="finetuned", tasks="gc,lp")
+    run(config, tmp_path / "alone")
+    assert (tmp_path / "alone" / "first" / "result.json").is_file()
+
+    first = small(method="classical")
+    run(first, tmp_path / "study" / first.key)
+    run(config, tmp_path / "study" / config.key)
+    assert not (tmp_path / "study" / config.key / "first").exists()
+    assert_same_bits(tmp_path / "alone", tmp_path / "study" / config.key)
+
+    history = (tmp_path / "alone" / "history.jsonl").read_text().splitlines()
+    end_of_first = json.loads((tmp_path / "alone" / "first" / "result.json").read_text())["best"]["tasks"]
+    for task in ("gc", "lp"):
+        assert json.loads(history[0])["tasks"][task] == end_of_first[task]
+
+
+def test_validation_graphs_without_examples_of_a_task_are_refused(tmp_path):
+    """The loss of no examples would make the untrained model the best."""
+    base = planted(60)
+    lonely = split(base, 0).validation
+    keep = np.repeat(~np.isin(np.arange(60), lonely), np.diff(base.edge_ptr))
+    edges = base.edges + np.repeat(base.node_ptr[:-1], np.diff(base.edge_ptr))
+    store = GraphStore.build(
+        "lonely",
+        x=base.x,
+        sizes=np.diff(base.node_ptr),
+        edge_index=edges[:, keep],
+        graph_y=base.graph_y,
+        node_y=base.node_y,
+    )
+    save_store(store, tmp_path / "lonely")
+    config = small(dataset=str(tmp_path / "lonely"), batch_size=20)
+    with pytest.raises(InputError, match="no examples of lp"):
+        run(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": "esame"},
+        {"method": "isame"},
+        {"dropout": 0.3},
+        {"method": "classical", "weighting": "pcgrad"},
+        {"weighting": "gradnorm"},
+    ],
+)
+def test_a_run_stopped_anywhere_and_resumed_ends_with_the_same_bits(tmp_path, changes):
+    config = small(**{"max_epochs": 4, "validate_every": 2, **changes})
+    run(config, tmp_path / "whole")
+    for stop_at in (1, 3):
+        folder = tmp_path / f"stopped-{stop_at}"
+        while True:
+            polls = 0
+
+            def stop(stop_at=stop_at):
+                nonlocal polls
+                polls += 1
+                return polls == stop_at + 1
+
+            try:
+                run(config, folder, stop=stop)
+                break
+            except InterruptedTraining:
+                pass
+        assert_same_bits(tmp_path / "whole", folder)
+
+
+def test_seeds_and_splits_give_other_weights(tmp_path):
+    for name, changes in {"a": {}, "seed": {"seed": 1}, "split": {"split": 1}}.items():
+        run(small(max_epochs=1, **changes), tmp_path / name)
+    first = weights(tmp_path / "a")["model.encoder.layers.1.weight"]
+    for other in ("seed", "split"):
+        assert not torch.equal(first, weights(tmp_path / other)["model.encoder.layers.1.weight"])
+
+
+def test_kill_9_and_resume_ends_with_the_same_bits(tmp_path):
+    """The command itself, killed three times while it trains."""
+    settings = ["width=32", "max_epochs=24", "validate_every=2", "batch_size=60", "validation_episodes=1"]
+    command = [SAME_COMMAND, "train", "planted", *(f"--set={s}" for s in settings)]
+    subprocess.run([*command, "--out", tmp_path / "whole"], check=True, capture_output=True)
+    killed = 0
+    for wanted in (3, 6, 9):
+        process = subprocess.Popen([*command, "--out", tmp_path / "killed"], stderr=subprocess.DEVNULL)
+        history = tmp_path / "killed" / "history.jsonl"
+        while process.poll() is None:
+            if history.is_file() and history.read_text().count("\n") >= wanted:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                killed += 1
+            time.sleep(0.005)
+    assert killed == 3
+    assert not (tmp_path / "killed" / "result.json").exists()
+    subprocess.run([*command, "--out", tmp_path / "killed"], check=True, capture_output=True)
+    assert_same_bits(tmp_path / "whole", tmp_path / "killed")
+
+
+def test_sigterm_saves_and_says_how_to_continue(tmp_path):
+    command = [SAME_COMMAND, "train", "planted", "--set=width=32", "--out", tmp_path / "run"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "run" / "history.jsonl").is_file():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "the same command" in err
+    assert "Traceback" not in err
+
+
+def test_rates_that_blow_up_are_reported(tmp_path):
+    with pytest.raises(DivergedError, match=r"step 0: the validation loss of \w+ is not finite"):
+        run(small(inner_lr=1e30), tmp_path / "run")
+
+
+def test_a_finished_run_is_not_done_again_and_another_is_not_overwritten(tmp_path):
+    first = run(SMALL, tmp_path / "run")
+    stamp = (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns
+    assert run(SMALL, tmp_path / "run") == first
+    assert (tmp_path / "run" / "model.safetensors").stat().st_mtime_ns == stamp
+    with pytest.raises(InputError, match=r"holds another run \(width: 8, not 16\)"):
+        run(small(width=16), tmp_path / "run")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="holds other files"):
+        run(SMALL, tmp_path / "other")
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("method", ["isame", "esame"])
+def test_training_on_planted_beats_the_untrained_encoder_on_unseen_graphs(tmp_path, method):
+    """Target losses on the test graphs, after adapting to their support sets, by at least a tenth for every task."""
+    config = Config(method=method, width=64, max_epochs=60, patience=60)
+    experiment = prepare(config)
+    episodes = validation_episodes(whole_episode, experiment.store, experiment.tasks, experiment.split.test, count=3)
+    run(config, tmp_path / "run")
+
+    def losses():
+        rows = [experiment.method.evaluate(experiment.model, episode) for episode in episodes]
+        return np.array([[row[task][0] for task in config.tasks] for row in rows]).mean(axis=0)
+
+    untrained, state = losses(), weights(tmp_path / "run")
+    experiment.model.load_state_dict({name: state[f"model.{name}"] for name in experiment.model.state_dict()})
+    assert (losses() < 0.9 * untrained).all(), (untrained, losses())
+
+
+def test_the_files_of_a_run(tmp_path):
+    result = run(small(max_epochs=3, validate_every=2), tmp_path / "run")
+    files = sorted(path.name for path in (tmp_path / "run").iterdir())
+    expected = ["checkpoint.safetensors", "config.json", "history.jsonl", "model.safetensors", "result.json"]
+    assert files == expected
+    assert len({path.stat().st_mode for path in (tmp_path / "run").iterdir()}) == 1
+    history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    assert [record["epoch"] for record in history] == [0, 2, 3]
+    assert min(history, key=lambda record: record["objective"]) == result["best"]
+    assert set(result["best"]["tasks"]) == {"gc", "nc", "lp"}
+    assert result["cap"] == 3
+    # Each task sees a third of the graphs in every epoch.
+    assert result["examples"]["gc"] == pytest.approx(3 * 210 / 3, abs=12)

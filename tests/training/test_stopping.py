@@ -1,0 +1,60 @@
+import pytest
+import torch
+from parabola import Descent, Parabola, descend
+
+from same.training import GivenUpTraining
+from same.training.stopping import is_over
+
+
+def test_training_stops_after_patience_and_keeps_the_best_model():
+    method, model, seen = Descent(script=[5, 4, 3, 2, 9, 9, 9, 9, 9, 1]), Parabola(), []
+    training = descend(
+        model, method, patience=4, report=lambda step, steps, record: seen.append((record, model.w.item()))
+    )
+    assert training.best_record["epoch"] == 3
+    assert training.history[-1]["epoch"] == 7
+    assert training.step == 14
+    at_best = next(w for record, w in seen if record.get("epoch") == 3)
+    assert model.w.item() == at_best
+
+
+def test_training_can_stop_on_scores():
+    # The script worsens losses and scores alike: with the sign wrong, the last validation would be the best.
+    training = descend(method=Descent(script=[1, 2, 3, 4, 5]), patience=3, on="score")
+    assert training.best_record["epoch"] == 0
+
+
+@pytest.mark.parametrize("on", ["loss", "score"])
+def test_the_objective_has_the_weights_of_the_losses(on):
+    class Torn(Descent):
+        def evaluate(self, model, episode):
+            self.calls += 1
+            return {"a": (self.calls, -self.calls), "b": (-2 * self.calls, 2 * self.calls)}
+
+    for weights, best in (({}, 4), ({"b": 0.1}, 0)):
+        assert descend(method=Torn(), epochs=4, on=on, weights=weights).best_record["epoch"] == best
+
+
+def test_training_is_given_up_after_a_validation_and_can_be_continued(tmp_path):
+    seen = []
+
+    def give_up(history):
+        seen.append(len(history))
+        return len(history) == 3
+
+    for _ in range(2):  # It is asked again when the run is continued.
+        with pytest.raises(GivenUpTraining):
+            descend(epochs=5, folder=tmp_path, give_up=give_up)
+    assert seen == [1, 2, 3, 3]
+    resumed, alone = Parabola(), Parabola()
+    # After the last validation it is too late to give up.
+    descend(resumed, epochs=5, folder=tmp_path, give_up=lambda history: len(history) == 6)
+    descend(alone, epochs=5)
+    assert torch.equal(resumed.w, alone.w)
+
+
+def test_a_training_is_over_by_patience_or_by_its_epochs():
+    history = [{"epoch": e, "objective": o} for e, o in ((0, 3.0), (5, 1.0), (10, 2.0))]
+    assert not is_over(history, epochs=20, patience=6)
+    assert is_over(history, epochs=20, patience=5)
+    assert is_over(history, epochs=10, patience=50)

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from same.errors import DamagedError, InputError
+from same.methods.registry import get
 from same.study.plan import (
     ALL,
     PAIRS,
@@ -14,6 +15,7 @@ from same.study.plan import (
     Plan,
     Variant,
     begun_plan,
+    default_settings,
     first_of,
     make_plan,
     overruled,
@@ -32,7 +34,7 @@ def test_everything_the_paper_asks_for_is_planned_once():
     expected = {Variant(method, tasks) for method in ("isame", "esame", "classical") for tasks in SINGLES + PAIRS + ALL}
     expected |= {Variant("finetuned", tasks) for tasks in PAIRS}
     expected |= {Variant("untrained", TASKS), Variant("traditional", TASKS)}
-    expected |= {Variant("traditional", TASKS, (("adapts", "heads"),))}
+    expected |= {Variant("traditional", TASKS, (("adapts", "head"),))}
     expected |= {
         Variant(method, TASKS, (("weighting", weighting),))
         for method in ("classical", "isame", "esame")
@@ -61,7 +63,7 @@ def test_the_default_is_the_setting_of_the_paper():
 @pytest.mark.parametrize("budget", [None, "paper", "short", "small"])
 def test_every_method_has_the_same_cap_and_stopping_rule(budget):
     runs = [config for config in make_plan(budget=budget, splits=(0,)).runs() if config.method != "untrained"]
-    assert len({(c.epochs, c.patience, c.validate_every, c.stop_on) for c in runs}) == 1
+    assert len({(get(c.method).epochs(c), c.patience, c.validate_every, c.stop_on) for c in runs}) == 1
 
 
 def test_filters():
@@ -90,6 +92,15 @@ def test_a_study_keeps_the_settings_it_began_with_when_defaults_change(tmp_path,
     assert {(config.walk, config.split) for config in plan.runs()} == {(5, 1)}
     remember(plan, tmp_path)
     assert {(config.walk, config.split) for config in read_plan(tmp_path).runs()} == {(5, 0), (5, 1)}
+
+
+def test_a_field_that_a_study_does_not_know_has_its_absent_value(monkeypatch):
+    values = json.loads(json.dumps(SMALL.to_json()))
+    del values["settings"]["linear_heads"]
+    newer = default_settings() | {"linear_heads": True}
+    monkeypatch.setattr("same.study.plan.default_settings", lambda: newer)
+    assert Plan().settings["linear_heads"]
+    assert not Plan.from_json(values).settings["linear_heads"]
 
 
 def test_nothing_asked_for_means_the_plan_of_the_study(tmp_path):

@@ -4,11 +4,12 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from same.config import Config, make_config
 from same.errors import DamagedError, InputError
 from same.files import is_free, read_json, write_json
+from same.linear import Choose
 from same.methods.registry import get
 
 log = logging.getLogger("same")
@@ -31,8 +32,6 @@ BUDGETS: dict[str, dict[str, Any]] = {
     "small": {"width": 64, "max_epochs": 12, "validate_every": 4, "patience": 12},
 }
 """Caps and stopping rules. Every method of a study has the same one: otherwise their scores could not be compared."""
-CHOICES = ("loss",)
-"""What linear probes may choose the SVM's C by."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ QUESTIONS: dict[str, list[Variant]] = {
     "Q2": _BASELINES + _variants(["classical"], ALL) + _variants(["finetuned"], PAIRS) + _variants(SAMES, PAIRS + ALL),
     "Q3": _variants(["classical", *SAMES], PAIRS),
     "Q4": _BASELINES + _variants(["classical", *SAMES], ALL + PAIRS) + _variants(["finetuned"], PAIRS),
-    "appendix": _variants(["traditional", *SAMES], ALL) + _variants(["traditional"], ALL, adapts="heads"),
+    "appendix": _variants(["traditional", *SAMES], ALL) + _variants(["traditional"], ALL, adapts="head"),
     "weighting": [
         *_variants(["classical", *SAMES], ALL),
         *_variants(["classical", *SAMES], ALL, weighting="uncertainty"),
@@ -102,14 +101,14 @@ class Plan:
     splits: tuple[int, ...] = tuple(range(10))
     settings: Mapping[str, Any] = field(default_factory=dict)
     tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    choose: str | None = None
+    choose: Choose | None = None
     keep_models: bool = False
 
     def __post_init__(self) -> None:
         for name, values, choices in (
             ("questions", self.questions, QUESTIONS),
             ("methods", self.methods or (), {v.method for variants in QUESTIONS.values() for v in variants}),
-            ("choose", (self.choose,) if self.choose else (), CHOICES),
+            ("choose", (self.choose,) if self.choose else (), get_args(Choose)),
         ):
             for value in values:
                 if value not in choices:
@@ -214,12 +213,15 @@ class Plan:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Plan":
-        """The plan from plain values."""
+        """The plan from plain values. Fields that the configuration has got since have their absent values."""
 
         def tuples(value: Any) -> Any:
             return tuple(map(tuples, value)) if isinstance(value, list) else value
 
-        return cls(**{name: tuples(value) for name, value in values.items()})
+        extras = {name: field.json_schema_extra for name, field in Config.model_fields.items()}
+        absent = {name: extra["absent"] for name, extra in extras.items() if isinstance(extra, dict)}
+        plain = {name: tuples(value) for name, value in values.items()}
+        return cls(**{**plain, "settings": {**absent, **plain.get("settings", {})}})
 
 
 def make_plan(

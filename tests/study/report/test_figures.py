@@ -1,10 +1,10 @@
 from dataclasses import replace
 
 from helpers import random_store
+from same.saved import read_history
 from same.study.report.figures import bar_figures, draw_graphs, embedding_figures, learning_curves
 from same.study.report.tables import make_tables
 from same.study.results import Study
-from same.training import read_history
 from study_helpers import Q4, SCORES, made_study
 
 
@@ -14,7 +14,7 @@ def test_curves_are_losses_whatever_training_stops_on(finished, monkeypatch):
 
     study = Study.open(finished)
     drawn = learning_curves(study)
-    monkeypatch.setattr("same.training.read_history", by_score)
+    monkeypatch.setattr("same.saved.read_history", by_score)
     assert learning_curves(study) == drawn
     assert list(drawn) == ["curves-planted"]
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from same.errors import InputError
+from same.files import CONFIG
 from same.study.engines.base import Event, Job, take
 from same.study.engines.remote import RemoteFolder
 from same.study.engines.worker import MARK, Driver, make_mark, pack_set, read_files, work, write_files
@@ -76,7 +77,7 @@ class RayEngine:
                     key = job.config.key
                     try:
                         outcome, files, problem = ray.get(ref)
-                        if "config.json" in files:
+                        if CONFIG in files:
                             write_files(job.folder, files)
                         event = Event("failed", key, problem) if problem else Event("done", key, outcome)
                     except ray.exceptions.RayTaskError as error:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from same.errors import InputError
+from same.files import CONFIG, RESULT
 
 
 class RemoteFolder:
@@ -46,7 +47,7 @@ class RemoteFolder:
         """Copy the files that have changed since the last upload; a reader always sees complete files."""
         paths = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
         # The configuration comes first, the file that marks a run as finished last.
-        for path in sorted(paths, key=lambda path: (path.name == "result.json", path.name != "config.json", path)):
+        for path in sorted(paths, key=lambda path: (path.name == RESULT, path.name != CONFIG, path)):
             name, stamp = str(path.relative_to(folder)), path.stat().st_mtime_ns
             if self._uploaded.get(name) != stamp:
                 self._write(name, path.read_bytes())

@@ -15,7 +15,7 @@ from typing import Any
 
 from same import __version__
 from same.errors import InputError
-from same.files import atomic
+from same.files import RESULT, atomic
 from same.graphs.io.download import ALIASES, cache_folder, find
 from same.graphs.io.sources import is_path
 from same.study.engines.base import Job, Outcome, execute
@@ -41,7 +41,7 @@ def read_files(folder: Path) -> Files:
 
 def write_files(folder: Path, files: Files) -> None:
     """Write the files of a run into its folder; the one that marks it as finished comes last."""
-    for name in sorted(files, key=lambda name: (name == "result.json", name)):
+    for name in sorted(files, key=lambda name: (name == RESULT, name)):
         with atomic(folder / name) as temporary:
             temporary.write_bytes(files[name])
 

@@ -111,7 +111,7 @@ def embedding_figures(study: Study, data: Path | None) -> dict[str, str]:
             chosen = np.random.default_rng(0).permutation(len(rows))[:_DRAWN]
             method, points = _two_dimensions(rows[chosen])
             title = f"{LABELS[run.method]} embeddings of test {what}, {dataset} ({method})"
-            figures[f"embeddings-{what}-{dataset}"] = scatter(title, points, [names[c] for c in y.numpy()[chosen]])
+            figures[f"embeddings-{what}-{dataset}"] = scatter(title, points, [str(names[c]) for c in y.numpy()[chosen]])
     return figures
 
 

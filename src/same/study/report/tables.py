@@ -331,7 +331,7 @@ def _variants(study: Study, key: str, title: str, variants: list[tuple[str, Sour
 
 def _appendix(study: Study) -> Table:
     traditional = Source("traditional", TASKS, "linear")
-    variants = [("Trad, MAML-like", traditional), ("Trad, ANIL-like", traditional._replace(adapts="heads"))]
+    variants = [("Trad, MAML-like", traditional), ("Trad, ANIL-like", traditional._replace(adapts="head"))]
     variants += [(LABELS[method], Source(method, TASKS, "linear")) for method in SAMES]
     title = "Appendix A: traditional meta-learning and SAME, three tasks, linear classifier"
     return _variants(study, "appendix", title, variants)

@@ -48,20 +48,15 @@ class Results(NamedTuple):
 
 def read_study(folder: Path) -> Results:
     """Read a study, without learned weightings and Algorithm 3; the only function that knows how studies are stored."""
-    runs, scores = [], defaultdict(dict)
-    for run in Study.open(folder).runs.values():
-        c, training = run.config, run.training
-        if c.weighting != "fixed" or c.method == "traditional":
+    study, runs, scores = Study.open(folder), [], defaultdict(dict)
+    for run in study.runs.values():
+        if run.settings["weighting"] != "fixed" or run.method == "traditional":
             continue
-        tasks = "+".join(c.tasks)
-        config = c.model_dump(include={"dataset", "method", "split", "layers", "batch_size"})
-        done = {"cap": c.epochs, "epochs": training["epochs"], "updates": training["steps"]}
-        cost = {"cpu_seconds": training["cpu_seconds"], "version": training["versions"]["same"]}
-        runs.append({**config, "tasks": tasks, **done, **cost})
-        for protocol in ("paper", "released"):
-            for row in run.rows[protocol]:
-                key = (c.dataset, c.method, tasks, row["model"], row["task"], row["probe"], protocol)
-                scores[key][c.split] = 100 * next(iter(row["scores"].values()))
+        tasks, settings = "+".join(run.tasks), {name: run.settings[name] for name in ("layers", "batch_size")}
+        runs.append({**run._asdict(), **settings, "tasks": tasks})
+        for score in study.results.scores[run.run]:
+            key = (run.dataset, run.method, tasks, score.model, score.task, score.probe, score.protocol)
+            scores[key].setdefault(run.split, 100 * score.score)  # The main metric comes first.
     return Results(runs, dict(scores))
 
 

@@ -1,17 +1,19 @@
 """The committed results give the committed pages and tables."""
 
 import csv
+import gzip
 import importlib.util
 import re
-import shutil
 import statistics
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from same.study.report import write_report
+from same.config import make_config
+from same.study.plan import make_plan
 from same.study.results import Study
+from same.study.run import todo
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "reproduction"
@@ -59,12 +61,19 @@ def test_an_unknown_block_is_an_error(reproduction, tmp_path, monkeypatch):
         reproduction.main()
 
 
-def test_the_tables_of_the_study_equal_what_is_generated(tmp_path):
+def test_the_study_is_three_files_with_nothing_left_to_do(study, tmp_path):
     kept = RESULTS / "paper"
-    shutil.copytree(kept, tmp_path / "paper", ignore=shutil.ignore_patterns("tables", "report.*"))
-    write_report(Study.open(tmp_path / "paper"))
-    for path in sorted(kept.glob("tables/*")):
-        assert (tmp_path / path.relative_to(RESULTS)).read_bytes() == path.read_bytes(), path
+    assert {path.name for path in kept.iterdir()} == {"study.json", "runs.csv", "scores.csv.gz"}
+    assert len(study.runs) == len(study.configs) == 1320
+    assert todo(make_plan(kept), kept) == []
+    # Keys are those of the configurations, and rows are sorted.
+    for run in study.runs.values():
+        identity = {"dataset": run.dataset, "method": run.method, "tasks": run.tasks, "split": run.split}
+        assert make_config({**run.settings, **identity}).key == run.run
+    study.results.write(tmp_path)
+    assert (tmp_path / "runs.csv").read_bytes() == (kept / "runs.csv").read_bytes()
+    written, committed = (gzip.decompress((folder / "scores.csv.gz").read_bytes()) for folder in (tmp_path, kept))
+    assert written == committed
 
 
 def test_every_published_number_has_ours_beside_it(reproduction, study):
@@ -94,13 +103,13 @@ def test_budgets_are_those_of_the_runs(reproduction, study):
     lines = reproduction.blocks()["budgets"].splitlines()
     rows = {tuple(cells[:2]): cells for line in lines[2:] for cells in [line.strip("| ").split(" | ")]}
     assert len(rows) == 10
-    runs = [run for run in study.runs.values() if run.config.method == "esame" and run.config.weighting == "fixed"]
-    runs = [run for run in runs if len(run.config.tasks) == 3]
-    capped = sum(run.training["epochs"] == run.config.max_epochs for run in runs)
+    runs = [run for run in study.runs.values() if run.method == "esame" and run.settings["weighting"] == "fixed"]
+    runs = [run for run in runs if len(run.tasks) == 3]
+    capped = sum(run.epochs == run.cap for run in runs)
     _, _, cap, at_cap, _, updates, _, _ = rows["eSAME", "3"]
     assert at_cap == f"{capped} of {len(runs)}"
-    assert {run.config.max_epochs for run in runs} == {int(cap)}
-    steps = [run.training["steps"] for run in runs if run.config.dataset == "PROTEINS"]
+    assert {run.cap for run in runs} == {int(cap)}
+    steps = [run.updates for run in runs if run.dataset == "PROTEINS"]
     assert updates.split(" / ")[1] == str(round(statistics.median(steps)))
 
 

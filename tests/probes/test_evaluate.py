@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from commands import same
 from helpers import random_store
 from same.config import Config
 from same.errors import InputError
@@ -19,7 +20,6 @@ from same.probes.network import NetworkProbe
 from same.probes.protocols import probe_examples
 from same.seeding import stream
 from same.tasks import TASKS, Examples
-from test_cli import same
 
 CONFIG = Config(width=16, max_epochs=4, validate_every=2, batch_size=70, tasks=("gc", "nc"), degree=4)
 

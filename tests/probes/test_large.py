@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from commands import same
 from helpers import random_store
 from same.config import Config
 from same.episodes import VALIDATION_NODES, validation_episodes, whole_episode
@@ -21,7 +22,6 @@ from same.nn.embedding import embed_graphs
 from same.probes import Evaluation, evaluate_run
 from same.probes.large import disk_features
 from same.tasks import make_tasks
-from test_cli import same
 
 SMALL = Config(width=8, max_epochs=2, batch_size=100, validation_episodes=1)
 

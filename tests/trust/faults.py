@@ -19,8 +19,9 @@ import torch
 from same.config import Config
 from same.experiment import run
 from same.files import load_tensors, read_json
-from same.study.search import Tuning
+from same.study.results import RUNS_TABLE, Results
 from same.training import InterruptedTraining
+from same.tuning.search import Tuning
 
 SAME = (sys.executable, "-c", "from same.cli import main; main()")
 TINY = ("width=8", "validate_every=1", "batch_size=105", "validation_episodes=1", "patience=99")
@@ -43,7 +44,7 @@ def command(verb: str, folder: Path, workers: int = 2) -> list[str]:
 
 
 def outcome(verb: str, folder: Path) -> object:
-    """What must not depend on interruptions: all weights and histories, and tables or trials."""
+    """What must not depend on interruptions: weights and histories, scores and tables, or trials."""
     runs = [folder] if verb == "train" else sorted(path.parent for path in folder.glob("runs/*/result.json"))
     weights = {}
     for place in runs:
@@ -52,9 +53,9 @@ def outcome(verb: str, folder: Path) -> object:
     histories = [(place / "history.jsonl").read_text() for place in runs]
     if verb == "study":
         tables = {path.name: path.read_text() for path in sorted((folder / "tables").iterdir())}
-        return weights, histories, tables
+        return Results.read(folder).scores, tables
     if verb == "tune":
-        trials = [(t.number, t.values, t.state, t.score, t.epochs) for t in Tuning.open(folder).trials]
+        trials = [(t.number, t.values, t.state, t.score, t.to_json()["epochs"]) for t in Tuning.open(folder).trials]
         return weights, histories, trials, (folder / "best.toml").read_text()
     return weights, histories
 
@@ -79,6 +80,8 @@ def assert_whole(folder: Path) -> None:
                 load_tensors(path)
             elif path.suffix == ".jsonl":
                 list(map(json.loads, path.read_text().splitlines()))
+            elif path.name == RUNS_TABLE:
+                Results.read(path.parent)
         except FileNotFoundError:
             continue  # A worker that has not noticed yet that its driver is gone goes on for a moment.
 

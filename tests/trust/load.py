@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from same.graphs import planted, save_store
-from same.study.engine import Event, Job, local
+from same.study.engines import Event, Job, local
 from same.study.plan import Plan
 from same.study.run import run_study
 
@@ -44,12 +44,15 @@ def many_runs(runs: int, folder: Path, workers: int = 2) -> Load:
     sets = [folder / f"set-{number}" for number in range(runs // 10)]
     for number, place in enumerate(sets):
         save_store(planted(40, seed=number), place)
-    plan = Plan(questions=("floors",), datasets=tuple(map(str, sets)), settings=(("batch_size", 14), ("width", 4)))
+    plan = Plan(questions=("floors",), datasets=tuple(map(str, sets)), settings={"batch_size": 14, "width": 4})
     seen: list[tuple[float, int]] = []
+    busy: dict[str, float] = {}
 
     def watched(jobs: Sequence[Job], crew: int) -> Iterator[Event]:
         for event in local(jobs, crew):
-            if event[0] == "done":
+            if event.what in ("start", "done"):
+                busy[event.key] = time.monotonic() - busy.get(event.key, 0.0)
+            if event.what == "done":
                 seen.append(_now())
             yield event
 
@@ -57,6 +60,6 @@ def many_runs(runs: int, folder: Path, workers: int = 2) -> Load:
     study = run_study(plan, folder / "study", engine=watched, workers=workers, quiet=True)
     seconds = time.monotonic() - start
     assert len(study.runs) == len(plan.runs()) == runs, next(iter(study.failed.values()), "")
-    inside = sum(run.training["seconds"] + run.rows["seconds"] for run in study.runs.values())
     early, late = seen[runs // 10], seen[-1]
-    return Load(runs, (early[0], late[0]), (early[1], late[1]), (workers * seconds - inside) / runs)
+    overhead = (workers * seconds - sum(busy.values())) / runs
+    return Load(runs, (early[0], late[0]), (early[1], late[1]), overhead)

@@ -95,10 +95,10 @@ MUTATIONS = [
     ),
     Mutation(
         "Δm against the wrong baseline",
-        "study/tables.py",
+        "study/report/tables.py",
         'return study.scores(dataset, "classical", (task,), task, probe_of("classical", protocol), protocol=protocol)',
         'return study.scores(dataset, "classical", ("gc", "nc"), task, probe_of("classical"), protocol=protocol)',
-        ("tests/study/test_tables.py::test_delta_m_is_per_split_against_that_splits_single_task_models",),
+        ("tests/study/report/test_tables.py::test_delta_m_is_per_split_against_that_splits_single_task_models",),
     ),
     Mutation(
         "resume that forgets the random state",

@@ -15,18 +15,21 @@ from helpers import write_tu, zip_tu
 from same import SAME
 from same.config import read_config
 from same.errors import DamagedError, InputError
+from same.experiment import load_trained
 from same.files import load_tensors
 from same.graphs import GraphStore, as_store, load, open_store, save_store
 from same.graphs.io import download
 from same.graphs.io.tu import read_tu
 from same.study.plan import Plan
-from same.study.report import to_latex, to_markdown, write_report
-from same.study.results import RunResult, Study
-from same.study.search import Question, Trial, Tuning, read_question
-from same.study.tables import make_tables
-from same.study.tuning_report import write_tuning_report
+from same.study.report import make_tables, write_report
+from same.study.report.page import to_latex, to_markdown
+from same.study.results import Results, Score, Study, make_run
+from same.tuning.report import write_tuning_report
+from same.tuning.search import Search, Tuning, read_search
+from same.tuning.space import Parameter, Space
 from trust.audit import judge
 from trust.faults import CONFIG
+from tuning.searches import make_trial
 
 SOURCE = Path(same.__file__).parent
 
@@ -94,7 +97,7 @@ def test_a_pickle_everywhere_else(tmp_path, evil):
     with pytest.raises(DamagedError):
         Study.open(tmp_path)
     with pytest.raises(DamagedError):
-        read_question(tmp_path)
+        read_search(tmp_path)
     (tmp_path / "SET.zip").write_bytes(evil)
     with pytest.raises(InputError, match="not a whole zip file"):
         load(tmp_path / "SET.zip")
@@ -191,29 +194,24 @@ PAGE_SCRIPTS = 1  # Our own, which sorts tables.
 
 
 def test_the_page_of_a_study_escapes_names_labels_settings_and_errors(tmp_path):
-    plan = Plan(
-        questions=("overview", "Q1", "Q4"), datasets=(EVIL,), splits=(0, 1), settings=(("pair", "concat"), ("seed", 0))
-    )
-    runs, failed = {}, {}
+    plan = Plan(questions=("overview", "Q1", "Q4"), datasets=(EVIL,), splits=(0, 1), settings={"seed": 0})
+    results, failed = Results(), {}
     for number, config in enumerate(plan.runs()):
-        rows = [
-            {"model": model, "probe": probe, "task": task, "scores": {EVIL: 0.5 + number / 1000}}
+        if number % 5 == 0:
+            failed[config.key] = f"InputError: {EVIL}"
+            continue
+        scores = [
+            Score(model, "test", task, probe, protocol, config.pair, EVIL, 0.5 + number / 1000)
             for model in (config.method, "raw", "majority", EVIL)
             for probe in ("linear", "network", "own", "none")
             for task in ("gc", "nc", "lp")
+            for protocol in ("paper", "released")
         ]
-        training = {
-            "best": {"epoch": EVIL},
-            "epochs": EVIL,
-            "seconds": 1.0,
-            "cpu_seconds": 1.0,
-            "versions": {EVIL: EVIL},
-        }
-        if number % 5:
-            runs[config.key] = RunResult(config, training, {"paper": rows, "released": rows})
-        else:
-            failed[config.key] = f"InputError: {EVIL}"
-    study = Study(tmp_path, plan, runs, failed)
+        training = {"best": {"epoch": EVIL}, "epochs": EVIL, "steps": EVIL, "examples": {EVIL: 1}, "cpu_seconds": 1.0}
+        run = make_run(config, training)
+        settings = {**run.settings, "width": EVIL}
+        results.add(run._replace(settings=settings, version=EVIL, commit=EVIL), scores)
+    study = Study(tmp_path, plan, results, failed)
     page = write_report(study).read_text(encoding="utf-8")
     assert page.count("<script") == PAGE_SCRIPTS
     assert "&lt;script&gt;" in page
@@ -232,17 +230,14 @@ def test_the_page_of_a_study_escapes_names_labels_settings_and_errors(tmp_path):
 
 
 def test_the_page_of_a_search_escapes_names_values_and_errors(tmp_path):
-    from same.study.space import Parameter, Space
-
     space = Space((Parameter("encoder", choices=("gcn", "gin")), Parameter("layers", low=1, high=3)))
-    question = Question(EVIL, "esame", ("gc",), space, sampler="random")
+    search = Search(EVIL, "esame", ("gc",), space, sampler="random")
     values = [{"encoder": e, "layers": n} for e in ("gcn", "gin") for n in (1, 2, 3)] * 3
     states = ["done"] * 16 + ["failed", "stopped"]
     trials = [
-        Trial(i, v, state, 0.1 * (i % 7), 3, error=EVIL)
-        for i, (v, state) in enumerate(zip(values, states, strict=True))
+        make_trial(i, v, 0.1 * (i % 7), state, EVIL) for i, (v, state) in enumerate(zip(values, states, strict=True))
     ]
-    page = write_tuning_report(Tuning(tmp_path, question, tuple(trials))).read_text(encoding="utf-8")
+    page = write_tuning_report(Tuning(tmp_path, search, tuple(trials))).read_text(encoding="utf-8")
     assert page.count("<script") == PAGE_SCRIPTS
     assert page.count("&lt;script&gt;") >= 2
 

@@ -1,6 +1,6 @@
-"""Studies: every question of the paper, as one resumable command and one report."""
+"""Studies: all questions of the paper as one command that can be interrupted and continued, and one report."""
 
-from same.study.plan import Plan
+from same.study.plan import Plan, make_plan
 from same.study.results import Study
 
-__all__ = ["Plan", "Study"]
+__all__ = ["Plan", "Study", "make_plan"]

@@ -1,84 +1,97 @@
-"""What the paper's questions need: a list of runs, each a configuration, each once."""
+"""Plans: which runs the questions of the paper need, and how a study remembers its plan."""
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
-from same.config import FIRST_TASKS, Config, first_config, make_config
-from same.errors import InputError
-from same.names import CHOOSE_C
-from same.study.tuned import config_name
+from same.config import Config, make_config
+from same.errors import DamagedError, InputError
+from same.files import is_free, read_json, write_json
+from same.linear import Choose
+from same.methods.registry import get
 
-TASKS = FIRST_TASKS
+log = logging.getLogger("same")
+
+PLAN = "study.json"
+
+TASKS = ("gc", "nc", "lp")
 SINGLES = tuple((task,) for task in TASKS)
 PAIRS = (("gc", "nc"), ("gc", "lp"), ("nc", "lp"))
 ALL = (TASKS,)
 SAMES = ("isame", "esame")
+BASE = {"finetuned": "classical"}
+"""Methods that start from a run of another one on all three tasks."""
 
 DATASETS = ("ENZYMES", "PROTEINS", "DHFR", "COX2")
 BUDGETS: dict[str, dict[str, Any]] = {
-    "paper": {},
+    "paper": {"max_epochs": 15_000},
     "short": {"max_epochs": 40, "patience": 20},
-    # Enough for every table to fill, not enough for its numbers to mean much.
+    # Enough to fill every table, not enough for the numbers to mean much.
     "small": {"width": 64, "max_epochs": 12, "validate_every": 4, "patience": 12},
 }
-# What all others are measured against must not lose for want of time, and takes little.
-BASELINE_BUDGETS: dict[str, dict[str, Any]] = {"short": {"max_epochs": 200}}
+"""Caps and stopping rules. Every method of a study has the same one: otherwise their scores could not be compared."""
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A sort of run: a method, on some tasks, with some settings."""
+class Variant:
+    """A method trained on some tasks, with settings that differ from the study's."""
 
     method: str
     tasks: tuple[str, ...]
     settings: tuple[tuple[str, Any], ...] = ()
 
 
-def _kinds(methods: Iterable[str], task_sets: Iterable[tuple[str, ...]], **settings: Any) -> list[Kind]:
+def _variants(methods: Iterable[str], task_sets: Iterable[tuple[str, ...]], **settings: Any) -> list[Variant]:
     task_sets = tuple(task_sets)
-    return [Kind(method, tasks, tuple(settings.items())) for method in methods for tasks in task_sets]
+    return [Variant(method, tasks, tuple(settings.items())) for method in methods for tasks in task_sets]
 
 
-_BASELINES = _kinds(["classical"], SINGLES)
-QUESTIONS: dict[str, list[Kind]] = {
-    "floors": _kinds(["untrained"], ALL),
-    "overview": _kinds(["classical", *SAMES], ALL),
+_BASELINES = _variants(["classical"], SINGLES)
+QUESTIONS: dict[str, list[Variant]] = {
+    "floors": _variants(["untrained"], ALL),
+    "overview": _variants(["classical", *SAMES], ALL),
     "fig1": _BASELINES,
-    "Q1": _BASELINES + _kinds(SAMES, SINGLES),
+    "Q1": _BASELINES + _variants(SAMES, SINGLES),
     # Fine-tuning starts from the classical three-task run.
-    "Q2": _BASELINES + _kinds(["classical"], ALL) + _kinds(["finetuned"], PAIRS) + _kinds(SAMES, PAIRS + ALL),
-    "Q3": _kinds(["classical", *SAMES], PAIRS),
-    "Q4": _BASELINES + _kinds(["classical", *SAMES], ALL + PAIRS) + _kinds(["finetuned"], PAIRS),
-    "appendix": _kinds(["traditional", *SAMES], ALL) + _kinds(["traditional"], ALL, adapts="heads"),
+    "Q2": _BASELINES + _variants(["classical"], ALL) + _variants(["finetuned"], PAIRS) + _variants(SAMES, PAIRS + ALL),
+    "Q3": _variants(["classical", *SAMES], PAIRS),
+    "Q4": _BASELINES + _variants(["classical", *SAMES], ALL + PAIRS) + _variants(["finetuned"], PAIRS),
+    "appendix": _variants(["traditional", *SAMES], ALL) + _variants(["traditional"], ALL, adapts="head"),
     "weighting": [
-        *_kinds(["classical", *SAMES], ALL),
-        *_kinds(["classical", *SAMES], ALL, weighting="uncertainty"),
-        *_kinds(["classical", *SAMES], ALL, weighting="gradnorm"),
+        *_variants(["classical", *SAMES], ALL),
+        *_variants(["classical", *SAMES], ALL, weighting="uncertainty"),
+        *_variants(["classical", *SAMES], ALL, weighting="gradnorm"),
     ],
 }
-"""What each question, figure and appendix of the paper needs; `floors` belongs to every table."""
+"""Runs that each question, figure and appendix of the paper needs; `floors` is part of every study."""
+
+_IDENTITY = ("dataset", "method", "tasks", "split")
+"""Configuration keys in which the runs of a study differ."""
 
 
-_APART = ("dataset", "method", "tasks", "split")
-"""What tells the runs of a study apart."""
-
-
-def _defaults() -> tuple[tuple[str, Any], ...]:
-    values = make_config({}).model_dump(mode="json")
-    # No weights are an empty table, which a list of pairs cannot tell from an empty list.
-    return tuple((name, value) for name, value in values.items() if name not in (*_APART, "weights"))
+def default_settings() -> dict[str, Any]:
+    """Settings of a study of the paper: all keys of the configuration in which its runs do not differ."""
+    values = make_config({}).model_dump(mode="json") | {"pair": "concat"} | BUDGETS["paper"]
+    return {name: value for name, value in values.items() if name not in _IDENTITY}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A study: which questions, on which sets, methods, task sets and splits.
+    """Questions, datasets, methods, task sets and splits of a study, and the settings of its runs.
 
     Attributes:
-        settings: of every run, beside what tells the runs apart.
-        tuned: of the runs of a set, method and tasks, by the name of the tuned configuration; `settings` win.
-        choose_c: what linear probes choose the SVM's C by, on validation graphs (`score` or `loss`); None for C = 1.
-        defaults: what holds where nothing else is said: a study keeps to those it began with.
+        questions: names of the questions, see `QUESTIONS`.
+        datasets: names of the datasets.
+        methods: methods to run; None for all that the questions need.
+        tasks: task sets to run; None for all that the questions need.
+        splits: numbers of the splits.
+        settings: configuration of every run. Keys that are left out are filled in with the current defaults, so a
+            study keeps the settings it began with.
+        tuned: settings of single variants, by `config_name`; they override `settings`.
+        choose: what linear probes choose the SVM's C by on validation graphs: `loss`, or None for C = 1.
+        keep_models: whether the folders of finished runs stay.
     """
 
     questions: tuple[str, ...] = tuple(QUESTIONS)
@@ -86,156 +99,239 @@ class Plan:
     methods: tuple[str, ...] | None = None
     tasks: tuple[tuple[str, ...], ...] | None = None
     splits: tuple[int, ...] = tuple(range(10))
-    budget: str = "paper"
-    settings: tuple[tuple[str, Any], ...] = (("pair", "concat"),)
-    tuned: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
-    choose_c: str | None = None
-    defaults: tuple[tuple[str, Any], ...] = field(default_factory=lambda: _defaults())
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    choose: Choose | None = None
+    keep_models: bool = False
 
     def __post_init__(self) -> None:
-        for name, values, known in (
+        for name, values, choices in (
             ("questions", self.questions, QUESTIONS),
-            ("methods", self.methods or (), {kind.method for kinds in QUESTIONS.values() for kind in kinds}),
-            ("budget", (self.budget,), BUDGETS),
-            ("choose-c", (self.choose_c,) if self.choose_c else (), CHOOSE_C),
+            ("methods", self.methods or (), {v.method for variants in QUESTIONS.values() for v in variants}),
+            ("choose", (self.choose,) if self.choose else (), get_args(Choose)),
         ):
             for value in values:
-                if value not in known:
-                    raise InputError(f"--{name}: {value!r} is not one of {', '.join(sorted(known))}")
-        for name, _ in self.settings:
-            if name in _APART:
-                raise InputError(f"--set: {name} tells the runs of a study apart; use the option of that name")
+                if value not in choices:
+                    raise InputError(f"--{name}: {value!r} is not one of {', '.join(sorted(choices))}")
+        for name in self.settings:
+            if name in _IDENTITY:
+                raise InputError(f"--set: the runs of a study differ in {name}; use the option of that name")
         for tasks in self.tasks or ():
             if tasks not in SINGLES + PAIRS + ALL:
                 raise InputError(f"--tasks: {'+'.join(tasks)} is not a set of gc, nc and lp, in this order")
+        object.__setattr__(self, "settings", default_settings() | dict(self.settings))
 
-    def kinds(self) -> list[Kind]:
-        """The sorts of runs, each once, in an order in which what others start from comes first."""
-        wanted = [kind for question in QUESTIONS if question in self.questions for kind in QUESTIONS[question]]
-        found = dict.fromkeys(
-            kind
-            for kind in [*QUESTIONS["floors"], *wanted]
-            if kind.method == "untrained"
-            or (
-                (self.methods is None or kind.method in self.methods)
-                and (self.tasks is None or kind.tasks in self.tasks)
-            )
+    def variants(self) -> list[Variant]:
+        """All variants, each once, ordered so that a run comes after the one it starts from."""
+        wanted = [variant for question in QUESTIONS if question in self.questions for variant in QUESTIONS[question]]
+        chosen = dict.fromkeys(
+            variant
+            for variant in wanted
+            if (self.methods is None or variant.method in self.methods)
+            and (self.tasks is None or variant.tasks in self.tasks)
         )
-        if any(kind.method == "finetuned" for kind in found):
-            found[Kind("classical", TASKS)] = None
+        first = dict.fromkeys(Variant(BASE[v.method], TASKS) for v in chosen if v.method in BASE)
         rank = {"untrained": 0, "classical": 1}
         return sorted(
-            found, key=lambda kind: (rank.get(kind.method, 2), -len(kind.tasks) if rank.get(kind.method) else 0)
+            dict.fromkeys([*QUESTIONS["floors"], *chosen, *first]),
+            key=lambda v: (rank.get(v.method, 2), -len(v.tasks) if v.method in rank else 0),
         )
 
     def runs(self) -> list[Config]:
-        """The runs, all of a split before the next one, so that a study that is not finished has whole splits."""
-        return [
-            self.config(kind, dataset, split)
-            for split in self.splits
-            for dataset in self.datasets
-            for kind in self.kinds()
-        ]
+        """All runs, split by split, so that an unfinished study has complete splits."""
+        variants = self.variants()
+        return [self.config(v, dataset, split) for split in self.splits for dataset in self.datasets for v in variants]
 
-    def config(self, kind: Kind, dataset: str, split: int) -> Config:
-        """The configuration of one run."""
-        name = self.tuned_name(kind, dataset)
-        tuned = dict(dict(self.tuned).get(name, ()))
-        # Weights are about the tasks they were found for, which fine-tuning starts from, and not for who finds his own.
-        fits = kind.method == "finetuned" or name == config_name(dataset, kind.method, kind.tasks)
-        weighting = (tuned | dict(self.settings) | dict(kind.settings)).get("weighting", "fixed")
-        if not fits or weighting != "fixed":
-            tuned.pop("weights", None)
-        budget = BUDGETS[self.budget]
-        if kind in _BASELINES:
-            budget = budget | BASELINE_BUDGETS.get(self.budget, {})
-        values = dict(self.defaults) | budget | tuned | dict(self.settings) | dict(kind.settings)
-        return make_config({**values, "dataset": dataset, "method": kind.method, "tasks": kind.tasks, "split": split})
+    def config(self, variant: Variant, dataset: str, split: int) -> Config:
+        """Configuration of one run."""
+        name = self.tuned_name(variant, dataset)
+        values = {**self.settings, **self.tuned.get(name, {}), **dict(variant.settings)}
+        # Task weights are tuned for a set of tasks, and a learned weighting has its own.
+        same_tasks = variant.method in BASE or name == config_name(dataset, variant.method, variant.tasks)
+        if not same_tasks or values["weighting"] != "fixed":
+            values["weights"] = self.settings["weights"]
+        identity = {"dataset": dataset, "method": variant.method, "tasks": variant.tasks, "split": split}
+        return make_config({**values, **identity})
 
-    def tuned_name(self, kind: Kind, dataset: str) -> str:
-        """The name of the tuned configuration that a sort of run takes, if there is one.
+    def tuned_name(self, variant: Variant, dataset: str) -> str:
+        """Name of the tuned configuration that a variant uses, if there is one.
 
-        What has none of its own takes that of its method on three tasks; fine-tuning that of the classical run that it
-        starts from.
+        A variant without its own uses that of its method on three tasks; fine-tuning uses that of the run it starts
+        from.
         """
-        first = "classical" if kind.method == "finetuned" else kind.method
-        own, other = config_name(dataset, kind.method, kind.tasks), config_name(dataset, first, FIRST_TASKS)
-        known = dict(self.tuned)
-        return other if own not in known and other in known else own
+        name = config_name(dataset, variant.method, variant.tasks)
+        other = config_name(dataset, BASE.get(variant.method, variant.method), TASKS)
+        return other if name not in self.tuned and other in self.tuned else name
 
     def networks(self, config: Config) -> tuple[str, ...]:
-        """The tasks for which a table shows a network on the embeddings of a run, which takes longer than other probes.
+        """Tasks for which a table shows a network probe of a run, which takes longer than other probes.
 
-        Figure 1: all, on single-task classical models. Q3: the one that a two-task model was not trained on. The
-        untrained encoder is held against both.
+        Figure 1: all tasks, on single-task classical models. Q3: the task that a two-task model was not trained on.
+        Both compare with the untrained encoder.
 
         >>> Plan(questions=("Q3",)).networks(Config(method="esame", tasks=("gc", "lp")))
         ('nc',)
         """
         asked = {"fig1", "Q3"} & set(self.questions)
-        kind = Kind(config.method, config.tasks)
-        if asked and config.method == "untrained":
+        variant = Variant(config.method, config.tasks)
+        if asked and variant in QUESTIONS["floors"]:
             return TASKS
-        if "fig1" in asked and kind in QUESTIONS["fig1"]:
+        if "fig1" in asked and variant in QUESTIONS["fig1"]:
             return TASKS
-        if "Q3" in asked and kind in QUESTIONS["Q3"]:
+        if "Q3" in asked and variant in QUESTIONS["Q3"]:
             return tuple(task for task in TASKS if task not in config.tasks)
         return ()
 
-    def untuned(self) -> list[str]:
-        """The names of the tuned configurations that are missing; the untrained encoder has nothing to tune."""
-        kinds = [kind for kind in self.kinds() if kind.method != "untrained"]
-        wanted = (self.tuned_name(kind, dataset) for dataset in self.datasets for kind in kinds)
-        return [name for name in dict.fromkeys(wanted) if name not in dict(self.tuned)]
+    def floors(self, config: Config) -> bool:
+        """Whether the floors of a dataset and split are evaluated with this run."""
+        return Variant(config.method, config.tasks) in QUESTIONS["floors"]
 
-    def overruled(self) -> list[str]:
-        """What tuned configurations have otherwise than the settings, which win: a line each."""
-        settings = dict(self.settings)
-        return [
-            f"{name} was tuned with {key}={value}, the study has {settings[key]}"
-            for name, values in self.tuned
-            for key, value in values
-            if key in settings and settings[key] != value
-        ]
+    def untuned(self) -> list[str]:
+        """Names of the tuned configurations that are missing; the untrained encoder has nothing to tune."""
+        variants = [variant for variant in self.variants() if variant not in QUESTIONS["floors"]]
+        wanted = (self.tuned_name(variant, dataset) for dataset in self.datasets for variant in variants)
+        return [name for name in dict.fromkeys(wanted) if name not in self.tuned]
 
     def grown(self, other: "Plan") -> "Plan":
-        """A plan of all that this one or an older one asks for; settings are this one's, defaults the older one's."""
-
+        """This plan extended by all that another plan of the same study asks for."""
         order = {name: place for place, name in enumerate([*DATASETS, *QUESTIONS])}
 
-        def union(mine: Any, theirs: Any) -> Any:
-            if mine is None or theirs is None:
+        def union(ours: Any, theirs: Any) -> Any:
+            if ours is None or theirs is None:
                 return None
-            # In the paper's order, so that tables do not depend on how a study grew; what it does not name, behind.
-            return tuple(sorted(dict.fromkeys([*theirs, *mine]), key=lambda name: order.get(name, len(order))))
-
-        splits = tuple(sorted({*self.splits, *other.splits}))
+            # In the paper's order, so that tables do not depend on how a study grew; other names come last.
+            return tuple(sorted(dict.fromkeys([*theirs, *ours]), key=lambda name: order.get(name, len(order))))
 
         names = ("questions", "datasets", "methods", "tasks")
         both = {name: union(getattr(self, name), getattr(other, name)) for name in names}
-        return replace(self, **both, splits=splits, defaults=other.defaults)
+        splits = tuple(sorted({*self.splits, *other.splits}))
+        return replace(self, **both, splits=splits, keep_models=self.keep_models or other.keep_models)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return dict(vars(self))
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "Plan":
-        """The plan from plain values."""
+    def from_json(cls, values: Mapping[str, Any]) -> "Plan":
+        """The plan from plain values. Fields that the configuration has got since have their absent values."""
 
         def tuples(value: Any) -> Any:
-            return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value
+            return tuple(map(tuples, value)) if isinstance(value, list) else value
 
-        return cls(**{name: tuples(value) for name, value in values.items()})
+        extras = {name: field.json_schema_extra for name, field in Config.model_fields.items()}
+        absent = {name: extra["absent"] for name, extra in extras.items() if isinstance(extra, dict)}
+        plain = {name: tuples(value) for name, value in values.items()}
+        return cls(**{**plain, "settings": {**absent, **plain.get("settings", {})}})
+
+
+def make_plan(
+    folder: Path | None = None,
+    *,
+    budget: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    tuned: Mapping[str, Mapping[str, Any]] | None = None,
+    **scope: Any,
+) -> Plan:
+    """A plan from what a user asks for; None stands for what is not asked for.
+
+    A new study uses the defaults instead. A study that has begun keeps its plan: it may be run in part or extended,
+    but its settings are fixed, and a request that contradicts them is refused.
+
+    Args:
+        folder: folder of the study, which may have begun.
+        budget: name of the cap and stopping rule, see `BUDGETS`.
+        settings: configuration keys for all runs; they override the budget and tuned configurations.
+        tuned: tuned configurations, by `config_name`.
+        scope: the other fields of `Plan`.
+
+    >>> make_plan(splits=(0,), settings={"width": 64}, budget="short").settings["max_epochs"]
+    40
+    """
+    if budget not in (None, *BUDGETS):
+        raise InputError(f"--budget: {budget!r} is not one of {', '.join(BUDGETS)}")
+    settings = dict(settings or {})
+    scope = {name: value for name, value in scope.items() if value is not None}
+    if tuned is not None:
+        scope["tuned"] = {n: {k: v for k, v in t.items() if k not in settings} for n, t in tuned.items()}
+    asked = {**(BUDGETS[budget] if budget else {}), **settings}
+    begun = begun_plan(folder) if folder else None
+    if folder is None or begun is None:
+        return Plan(settings=asked, **scope)
+    plan = replace(begun, **scope, settings={**begun.settings, **asked})
+    check_same_study(plan, begun, folder)
+    return plan
+
+
+def check_same_study(plan: Plan, begun: Plan, folder: Path) -> None:
+    """Reject a plan that cannot extend the study in a folder."""
+    before, after = ({**p.settings, "choose": p.choose} for p in (begun, plan))
+    names = [name for name in before | after if before.get(name) != after.get(name)]
+    if names:
+        differences = "; ".join(f"{name} {before.get(name)}, not {after.get(name)}" for name in names)
+        raise InputError(f"{folder}: holds a study with other settings ({differences}); choose another folder")
+    if replace(begun, tuned=plan.tuned).runs() != begun.runs():
+        raise InputError(f"{folder}: holds a study with other tuned configurations; choose another folder")
+
+
+def read_plan(folder: Path) -> Plan:
+    """The plan of the study in a folder."""
+    try:
+        return Plan.from_json(read_json(folder / PLAN))
+    except FileNotFoundError:
+        raise InputError(f"{folder}: holds no study (no {PLAN})") from None
+    except DamagedError as error:
+        raise DamagedError(f"{error}; the command that began the study writes it again") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{folder / PLAN}: not the plan of a study ({error})") from None
+
+
+def begun_plan(folder: Path) -> Plan | None:
+    """The plan of the study in a folder; None if there is none, or if it is damaged, with a warning."""
+    try:
+        return read_plan(folder) if (folder / PLAN).is_file() else None
+    except DamagedError as error:  # Finished runs are identified by their configurations, so nothing is lost.
+        log.warning("%s", error)
+        return None
+
+
+def remember(plan: Plan, folder: Path) -> None:
+    """Write the plan into the folder of the study, extended by what was planned before."""
+    begun = begun_plan(folder)
+    if begun is not None:
+        check_same_study(plan, begun, folder)
+        plan = plan.grown(begun)
+    elif not is_free(folder) and not (folder / PLAN).is_file():
+        raise InputError(f"{folder}: holds other files; choose another folder")
+    write_json(folder / PLAN, plan.to_json())
+
+
+def overruled(settings: Mapping[str, Any], tuned: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Values of tuned configurations that the settings of a study override, one line each."""
+    return [
+        f"{name} was tuned with {key}={value}, the study has {settings[key]}"
+        for name, values in tuned.items()
+        for key, value in values.items()
+        if key in settings and settings[key] != value
+    ]
+
+
+def config_name(dataset: str, method: str, tasks: Iterable[str]) -> str:
+    """Name of a tuned configuration, and of its file without `.toml`.
+
+    >>> config_name("ENZYMES", "esame", ("gc", "nc"))
+    'ENZYMES-esame-gc+nc'
+    """
+    return f"{Path(dataset).name.removesuffix('.zip')}-{method}-{'+'.join(tasks)}"
 
 
 def first_of(config: Config) -> str | None:
-    """The key of the run that must be done before this one, if there is one."""
-    return first_config(config).key if config.method == "finetuned" else None
+    """Key of the run that a run starts from, if there is one."""
+    first = get(config.method).first_phase(config)
+    return None if first is None else first.key
 
 
 def parse_task_sets(text: str) -> tuple[tuple[str, ...], ...]:
-    """Task sets from `gc,gc+nc`: sets apart by commas, tasks by plus signs.
+    """Task sets from text: commas separate sets, plus signs separate tasks.
 
     >>> parse_task_sets("gc,gc+nc")
     (('gc',), ('gc', 'nc'))
@@ -244,23 +340,23 @@ def parse_task_sets(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def parse_splits(text: str) -> tuple[int, ...]:
-    """Splits from `0-3,7`.
+    """Splits from text: numbers and ranges.
 
     >>> parse_splits("0-3,7")
     (0, 1, 2, 3, 7)
     """
-    found: list[int] = []
+    splits: list[int] = []
     try:
         for part in text.split(","):
             first, _, last = part.partition("-")
-            found += range(int(first), int(last or first) + 1)
+            splits += range(int(first), int(last or first) + 1)
     except ValueError:
         raise InputError(f"--splits: {text!r} is not like 0-3,7") from None
-    if not found or not set(found) <= set(range(10)):
+    if not splits or not set(splits) <= set(range(10)):
         raise InputError(f"--splits: {text!r}: splits are 0 to 9")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(splits))
 
 
 def names(values: str | None, default: Sequence[str]) -> tuple[str, ...]:
-    """Names from `a,b`, or the default."""
+    """Names from text separated by commas, or the default."""
     return tuple(name.strip() for name in values.split(",")) if values else tuple(default)

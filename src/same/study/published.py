@@ -1,4 +1,4 @@
-"""The 240 numbers of the paper's Tables 1 to 4 (Buffelli & Vandin, 2020), to stand beside ours."""
+"""The 240 numbers of the paper's Tables 1 to 4 (Buffelli & Vandin, 2020), for comparison."""
 
 import csv
 from functools import cache
@@ -6,11 +6,11 @@ from importlib import resources
 from typing import NamedTuple
 
 NAMES = {"classical": "Cl", "finetuned": "FT", "isame": "iSAME", "esame": "eSAME"}
-"""What the paper calls the methods."""
+"""Names of the methods in the paper."""
 
 
 class Published(NamedTuple):
-    """A published mean and, where the paper gives one, its standard deviation; in percent."""
+    """A published mean and its standard deviation, if the paper has one, in percent."""
 
     value: float
     std: float | None
@@ -28,14 +28,14 @@ def _table() -> dict[tuple[str, str, str, str, str], Published]:
 
 
 def published(question: str, tasks: tuple[str, ...], measured: str, method: str, dataset: str) -> Published | None:
-    """What the paper reports, or None where it does not.
+    """The number that the paper reports; None if it has none.
 
     Args:
-        question: `Q1` to `Q4`.
-        tasks: what the model was trained on.
-        measured: the task, or `delta_m`.
-        method: our name of it.
-        dataset: ENZYMES, PROTEINS, DHFR or COX2.
+        question: question, `Q1` to `Q4`.
+        tasks: tasks the model was trained on.
+        measured: task that is measured, or `delta_m`.
+        method: name of the method in this package.
+        dataset: name of the dataset: ENZYMES, PROTEINS, DHFR or COX2.
 
     >>> published("Q1", ("nc",), "nc", "classical", "ENZYMES")
     Published(value=87.5, std=1.9)

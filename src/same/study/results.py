@@ -1,112 +1,238 @@
-"""The results of a study: what its runs left in their folders, ready to be put into tables."""
+"""Results of a study: one tidy table of scores, in two small files beside the plan.
 
-import logging
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+`runs.csv` has one row per finished run, `scores.csv.gz` one row per score. Both are rewritten as a whole, with sorted
+rows, so that equal contents give equal bytes. Scores are written first: a run counts as finished once `runs.csv` has
+it.
+"""
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from same.config import Config, make_config, read_config
-from same.errors import DamagedError, InputError
-from same.files import read_json, write_json
-from same.study.plan import Plan
+from same import __version__
+from same.commit import commit
+from same.config import Config
+from same.errors import DamagedError
+from same.files import atomic
+from same.methods.registry import get
+from same.probes.evaluate import Score
+from same.study.engines.base import RUNS as RUNS  # For tuning, until it has moved.
+from same.study.engines.base import read_error as read_error
+from same.study.plan import Plan, read_plan
 
-log = logging.getLogger("same")
-
-PLAN, RUNS, ERRORS, EVALUATION = "study.json", "runs", "errors", "evaluation.json"
+RUNS_TABLE, SCORES_TABLE = "runs.csv", "scores.csv.gz"
 
 
-def evaluate_once(
-    folder: Path, data: Path | None, *, choose_c: str | None = None, networks: Sequence[str] = ()
-) -> None:
-    """Evaluates a finished run, under both protocols, unless it has been done.
+class Run(NamedTuple):
+    """A finished run: one row of `runs.csv`.
 
-    Args:
-        folder: of the run.
-        data: where local sets lie.
-        choose_c: see `evaluate_run`.
-        networks: the tasks for which a network is trained on the embeddings, too.
+    Attributes:
+        run: key of the configuration, which is (dataset, method, tasks, split) and all other keys in `settings`.
+        best_epoch: epoch of the best validation, whose weights were kept.
+        cap: the most epochs it could take.
+        updates: number of optimiser steps.
+        examples: number of training examples seen, by task.
+        cpu_seconds: CPU time of the training.
     """
-    from same.probes.evaluate import evaluate_run
 
-    try:
-        if has_networks(read_json(folder / EVALUATION), networks):
-            return
-    except FileNotFoundError:
-        pass
-    except DamagedError as error:
-        log.warning("%s; the run is evaluated again", error)
-    wall, cpu = time.perf_counter(), time.process_time()
-    config = make_config(read_config(folder / "config.json"), str(folder / "config.json"))
-    found: dict[str, Any] = {"paper": [], "released": []}
-    floors = config.method == "untrained"
-    choose: Any = choose_c
-    rows = evaluate_run(
-        folder, protocols=("paper", "released"), networks=networks, floors=floors, data=data, choose=choose
+    run: str
+    dataset: str
+    method: str
+    tasks: tuple[str, ...]
+    split: int
+    settings: dict[str, Any]
+    epochs: int
+    best_epoch: int
+    cap: int
+    updates: int
+    examples: dict[str, int]
+    cpu_seconds: float
+    version: str
+    commit: str
+
+
+def make_run(config: Config, training: dict[str, Any]) -> Run:
+    """The row of a run that was trained by this copy of the package."""
+    values = config.model_dump(mode="json")
+    identity = ("dataset", "method", "tasks", "split")
+    return Run(
+        run=config.key,
+        **{name: getattr(config, name) for name in identity},
+        settings={name: value for name, value in values.items() if name not in identity},
+        epochs=training["epochs"],
+        best_epoch=training["best"]["epoch"],
+        cap=get(config.method).epochs(config),
+        updates=training["steps"],
+        examples=training["examples"],
+        cpu_seconds=training["cpu_seconds"],
+        version=__version__,
+        commit=commit(),
     )
-    grouped: dict[tuple[str, ...], dict[str, float]] = {}
-    for row in rows:
-        grouped.setdefault((row.protocol, row.model, row.probe, row.task), {})[row.metric] = row.score
-    for (protocol, model, probe, task), scores in grouped.items():
-        found[protocol].append({"model": model, "probe": probe, "task": task, "scores": scores})
-    found["seconds"] = round(time.perf_counter() - wall, 3)
-    found["cpu_seconds"] = round(time.process_time() - cpu, 3)
-    write_json(folder / EVALUATION, found)
 
 
-def has_networks(evaluation: dict[str, Any], tasks: Sequence[str]) -> bool:
-    """Whether an evaluation has networks for these tasks; one of a study that asked for less has not."""
-    return set(tasks) <= {row["task"] for row in evaluation.get("paper", []) if row["probe"] == "network"}
+@dataclass
+class Results:
+    """Finished runs and their scores, by key of the run; the scores of a run stay in the order of its evaluation."""
+
+    runs: dict[str, Run] = field(default_factory=dict)
+    scores: dict[str, list[Score]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Results":
+        """The results in a folder; none if there is no table."""
+        # Runs before scores, the reverse of writing: another process may be writing at this moment.
+        runs = {run.run: run for run in _read(folder / RUNS_TABLE, Run._fields, _parse_run)}
+        scores: dict[str, list[Score]] = {key: [] for key in runs}
+        for key, score in _read(folder / SCORES_TABLE, ("run", *Score._fields), _parse_score):
+            if key in scores:
+                scores[key].append(score)
+        if missing := [key for key in runs if not scores[key]]:
+            raise DamagedError(
+                f"{folder / SCORES_TABLE}: has no scores of {len(missing)} runs of {RUNS_TABLE}, such as {missing[0]}; "
+                f"restore it from a copy, or delete the rows of these runs to run them again"
+            )
+        return cls(runs, scores)
+
+    def add(self, run: Run, scores: Iterable[Score]) -> None:
+        """Add a run, in the place of its earlier rows."""
+        self.runs[run.run] = run
+        self.scores[run.run] = list(scores)
+
+    def write(self, folder: Path) -> None:
+        """Write both tables."""
+        runs = sorted(self.runs.values(), key=lambda run: (run.dataset, run.method, run.tasks, run.split, run.run))
+        scores = [(run.run, *score) for run in runs for score in self.scores[run.run]]
+        # Neither time nor file name enter the header.
+        content = gzip.compress(_to_csv(("run", *Score._fields), scores).encode(), mtime=0)
+        with atomic(folder / SCORES_TABLE) as temporary:
+            temporary.write_bytes(content)
+        with atomic(folder / RUNS_TABLE) as temporary:
+            temporary.write_bytes(_to_csv(Run._fields, map(_format_run, runs)).encode())
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """A finished run of a study."""
+def _to_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
 
-    config: Config
-    training: dict[str, Any]
-    rows: dict[str, Any]
 
-    def score(self, model: str, probe: str, task: str, protocol: str = "paper") -> float | None:
-        """The main score, in percent."""
-        for row in self.rows.get(protocol, []):
-            if (row["model"], row["probe"], row["task"]) == (model, probe, task):
-                return 100 * next(iter(row["scores"].values()))
-        return None
+def _to_json(values: dict[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+
+def _from_json(text: str) -> dict[str, Any]:
+    values = json.loads(text)
+    if not isinstance(values, dict):
+        raise ValueError(f"{text!r} is not an object")
+    return values
+
+
+_FORMAT: dict[str, Callable[[Any], Any]] = {"tasks": "+".join, "settings": _to_json, "examples": _to_json}
+_PARSE: dict[str, Callable[[str], Any]] = {
+    "tasks": lambda text: tuple(text.split("+")),
+    **{"settings": _from_json, "examples": _from_json, "cpu_seconds": float},
+    **dict.fromkeys(("split", "epochs", "best_epoch", "cap", "updates"), int),
+}
+
+
+def _format_run(run: Run) -> list[Any]:
+    return [_FORMAT.get(name, str)(value) for name, value in run._asdict().items()]
+
+
+def _parse_run(row: list[str]) -> Run:
+    return Run._make(_PARSE.get(name, str)(text) for name, text in zip(Run._fields, row, strict=True))
+
+
+def _parse_score(row: list[str]) -> tuple[str, Score]:
+    return row[0], Score._make([*row[1:-1], float(row[-1])])
+
+
+def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any]) -> list[Any]:
+    """Rows of a table; a damaged one raises an error that says where, and is left as it is."""
+    try:
+        content = path.read_bytes()
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    except FileNotFoundError:
+        return []
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise DamagedError(f"{path}: is damaged ({error}); restore it from a copy") from None
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows = []
+    try:
+        if tuple(next(reader, ())) != columns:
+            raise ValueError(f"expected the columns {', '.join(columns)}")
+        for row in reader:
+            if len(row) != len(columns):
+                raise ValueError(f"{len(row)} values, expected {len(columns)}")
+            rows.append(parse(row))
+    except (ValueError, TypeError, csv.Error, RecursionError) as error:
+        raise DamagedError(f"{path}, line {reader.line_num}: {error}; restore the file from a copy") from None
+    return rows
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study's folder: its plan, and what is done of it."""
+    """A study: its folder, its plan, all results in the folder, and the errors of failed runs by key."""
 
     folder: Path
     plan: Plan
-    runs: dict[str, RunResult]
+    results: Results
     failed: dict[str, str]
 
     @classmethod
     def open(cls, folder: Path) -> "Study":
-        """The study in a folder, finished or not. A run with a damaged result does not count, and it is said."""
-        plan = read_plan(folder)
-        runs, failed = {}, {}
-        for config in plan.runs():
-            place = folder / RUNS / config.key
-            try:
-                training, rows = (read_json(place / name) for name in ("result.json", EVALUATION))
-                runs[config.key] = RunResult(config, training, rows)
-            except FileNotFoundError:
-                pass
-            except DamagedError as error:
-                log.warning("%s; the run does not count until `same study` has done it again", error)
-            if (error_text := read_error(folder, config.key)) is not None:
-                failed[config.key] = error_text
-        return cls(folder, plan, runs, failed)
+        """The study in a folder, finished or not."""
+        study = cls(folder, read_plan(folder), Results.read(folder), {})
+        for key in (config.key for config in study.configs):
+            if (error := read_error(folder, key)) is not None:
+                study.failed[key] = error
+        return study
 
-    def missing(self, plan: Plan) -> list[Config]:
-        """The runs of a plan that are not done, or were evaluated for less than it asks for, in order."""
-        told = {key for key, run in self.runs.items() if has_networks(run.rows, plan.networks(run.config))}
-        return [config for config in plan.runs() if config.key not in told]
+    @cached_property
+    def configs(self) -> list[Config]:
+        """Configurations of all planned runs."""
+        return self.plan.runs()
+
+    @cached_property
+    def runs(self) -> dict[str, Run]:
+        """Finished runs of the plan, in its order, by key."""
+        runs = self.results.runs
+        return {config.key: runs[config.key] for config in self.configs if config.key in runs}
+
+    def missing(self, plan: Plan | None = None) -> list[Config]:
+        """Runs of a plan, by default the study's, that are not finished or lack a network probe it asks for."""
+        configs, plan = (plan.runs(), plan) if plan else (self.configs, self.plan)
+        return [
+            config
+            for config in configs
+            if config.key not in self.results.runs or not set(plan.networks(config)) <= self.networks(config.key)
+        ]
+
+    def networks(self, key: str) -> set[str]:
+        """Tasks for which a run has network probes."""
+        return {score.task for score in self.results.scores.get(key, ()) if score.probe == "network"}
+
+    @cached_property
+    def _pivot(self) -> dict[tuple[Any, ...], dict[int, float]]:
+        """Main scores on test graphs by split, for each kind of run and way to measure it."""
+        pivot: dict[tuple[Any, ...], dict[int, float]] = {}
+        for key, run in self.runs.items():
+            kind = (run.dataset, run.method, run.tasks, run.settings["weighting"], run.settings["adapts"])
+            for score in self.results.scores[key]:
+                if (score.part, score.pair) == ("test", run.settings["pair"]):
+                    measured = (score.model, score.task, score.probe, score.protocol)
+                    # The first of several metrics is the main one.
+                    pivot.setdefault((*kind, *measured), {}).setdefault(run.split, 100 * score.score)
+        return pivot
 
     def scores(
         self,
@@ -118,50 +244,21 @@ class Study:
         *,
         protocol: str = "paper",
         model: str | None = None,
-        **settings: Any,
+        weighting: str = "fixed",
+        adapts: str = "all",
     ) -> dict[int, float]:
-        """The scores of a sort of run by split.
+        """Main scores of one kind of run, in percent, by split.
 
         Args:
-            dataset: the set.
-            method: how it was trained.
-            tasks: what it was trained on.
-            task: what is measured.
-            probe: how.
-            protocol: how link prediction is evaluated.
-            model: the row of the evaluation, where it is not the method: a floor.
-            settings: `weighting` or `adapts`, where they are not the defaults.
+            dataset: name of the dataset.
+            method: method of the runs.
+            tasks: tasks the runs were trained on.
+            task: task that is measured.
+            probe: `linear`, `network`, `own`, or `none` for the majority floor.
+            protocol: how link prediction is evaluated, `paper` or `released`.
+            model: model that is measured: the method by default, or a floor.
+            weighting: weighting of the task losses.
+            adapts: what the inner loop adapts.
         """
-        wanted = {"weighting": "fixed", "adapts": "all", **settings}
-        found = {}
-        for run in self.runs.values():
-            c = run.config
-            here = (c.dataset, c.method, c.tasks) == (dataset, method, tuple(tasks))
-            if here and all(getattr(c, name) == value for name, value in wanted.items()):
-                score = run.score(model or method, probe, task, protocol)
-                if score is not None:
-                    found[c.split] = score
-        return found
-
-
-def read_plan(folder: Path) -> Plan:
-    """The plan of the study in a folder."""
-    try:
-        return Plan.from_json(read_json(folder / PLAN))
-    except FileNotFoundError:
-        raise InputError(f"{folder}: holds no study (no {PLAN})") from None
-    except DamagedError as error:
-        raise DamagedError(f"{error}; the command that began the study writes it again") from None
-    except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{folder / PLAN}: not the plan of a study ({error})") from None
-
-
-def read_error(folder: Path, key: str) -> str | None:
-    """Why a run of a study or search failed, if it did."""
-    try:
-        return str(read_json(folder / ERRORS / f"{key}.json").get("error", "unknown"))
-    except FileNotFoundError:
-        return None
-    except DamagedError as error:
-        log.warning("%s", error)
-        return "unknown"
+        kind = (dataset, method, tuple(tasks), weighting, adapts)
+        return dict(self._pivot.get((*kind, model or method, task, probe, protocol), {}))

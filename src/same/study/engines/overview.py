@@ -1,0 +1,71 @@
+"""Progress of many runs."""
+
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from same.study.engines.base import Event
+
+
+class Overview:
+    """Progress bars on a terminal: one for all runs, one for each running one. Plain lines elsewhere.
+
+    Args:
+        title: title of the first bar.
+        total: number of runs.
+        done: number of runs that are done already.
+        quiet: whether to show nothing.
+    """
+
+    def __init__(self, title: str, total: int, done: int, quiet: bool) -> None:
+        self.total, self.done, self.quiet, self.failures = total, done, quiet, 0
+        self.started: dict[str, float] = {}
+        self.bars: dict[str, Any] = {}
+        self.progress = None
+        if sys.stderr.isatty() and not quiet:
+            columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+            self.progress = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True))
+            self.whole = self.progress.add_task(title, total=self.total, completed=self.done)
+
+    def __enter__(self) -> "Overview":
+        if self.progress:
+            self.progress.start()
+        elif not self.quiet:
+            self.say(f"{self.done} of {self.total} runs are done")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.progress:
+            self.progress.stop()
+
+    def show(self, event: Event, name: str) -> None:
+        """Show an event of the run of this name."""
+        if event.what == "start":
+            self.started[event.key] = time.monotonic()
+            if self.progress:
+                self.bars[event.key] = self.progress.add_task(name, total=None)
+        elif event.what == "step":
+            if self.progress:
+                self.progress.update(self.bars[event.key], completed=event.value[0], total=event.value[1])
+        else:
+            failed = event.what == "failed"
+            self.done += not failed
+            self.failures += failed
+            if self.progress:
+                self.progress.remove_task(self.bars.pop(event.key))
+                title = f"all runs, {self.failures} failed" if self.failures else "all runs"
+                self.progress.update(self.whole, completed=self.done, description=title)
+            if not self.quiet and (failed or not self.progress):
+                seconds = time.monotonic() - self.started[event.key]
+                reason = f": {event.value.splitlines()[0]}" if failed else ""
+                self.say(f"[{self.done}/{self.total}] {name} {event.what} in {seconds:.0f} s{reason}")
+
+    def say(self, text: str) -> None:
+        """Print a line above the bars."""
+        if self.progress:
+            self.progress.console.print(text, highlight=False, markup=False)
+        else:
+            sys.stderr.write(text + "\n")

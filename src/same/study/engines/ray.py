@@ -1,0 +1,162 @@
+"""The Ray engine: each run is a task of a cluster, which need not share any files with the driver.
+
+A worker uses a scratch folder. It starts from what the driver has of the run and from the run's remote folder, uploads
+its checkpoints to that folder as it goes, and returns the outcome, and the files of the run where the job asks for
+them.
+"""
+
+import contextlib
+import logging
+import os
+import secrets
+import socket
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from same.errors import InputError
+from same.files import CONFIG
+from same.study.engines.base import Event, Job, take
+from same.study.engines.remote import RemoteFolder
+from same.study.engines.worker import MARK, Driver, make_mark, pack_set, read_files, work, write_files
+
+log = logging.getLogger("same")
+
+_PATIENCE_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Executes jobs on a Ray cluster, with results bit-identical to those of `same.study.engines.local`.
+
+    Attributes:
+        address: `HOST:PORT` of a cluster that this machine is part of; by default `RAY_ADDRESS`, or a new local Ray.
+        cpus: number of CPUs, and of threads, per run.
+        gpus: number of GPUs per run; fractions are possible.
+        retries: how often a run is tried again when its worker or machine is lost.
+        checkpoints: a folder or fsspec address that all machines can reach. By default the folders of the runs, on
+            machines that see them; elsewhere a lost run starts again.
+    """
+
+    address: str | None = None
+    cpus: float = 1
+    gpus: float = 0
+    retries: int = 3
+    checkpoints: str | None = None
+
+    def __call__(self, jobs: Sequence[Job], workers: int) -> Iterator[Event]:
+        """Execute jobs, `workers` at a time; 0 for as many as the cluster has room for."""
+        ray = connect(self.address)
+        if self.checkpoints:
+            RemoteFolder(self.checkpoints).check()
+        self._warn(ray)
+        task = ray.remote(work).options(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=0)
+        sets = {name: ray.put(pack_set(name, data)) for name, data in {(j.config.dataset, j.data) for j in jobs}}
+        waiting, ended, lost = list(jobs), set[str](), Counter[str]()
+        planned = {job.config.key for job in jobs}
+        running: dict[Any, Job] = {}
+
+        def submit(job: Job) -> None:
+            sent = replace(job, folder=job.folder.resolve())
+            first = read_files(job.folder.parent / job.after) if job.after else {}
+            mark = make_mark(sent.folder.parent) if self.checkpoints is None else ""
+            driver = Driver(
+                cwd=str(Path.cwd()), mark=mark, checkpoints=self.checkpoints, cpus=self.cpus, gpus=self.gpus
+            )
+            running[task.remote(sent, read_files(sent.folder), first, sets[job.config.dataset], driver)] = job
+
+        try:
+            while waiting or running:
+                while len(running) < (workers or self._room(ray)) and (job := take(waiting, ended, planned)):
+                    submit(job)
+                    yield Event("start", job.config.key)
+                for ref in ray.wait(list(running), timeout=1.0)[0]:
+                    job = running.pop(ref)
+                    key = job.config.key
+                    try:
+                        outcome, files, problem = ray.get(ref)
+                        if CONFIG in files:
+                            write_files(job.folder, files)
+                        event = Event("failed", key, problem) if problem else Event("done", key, outcome)
+                    except ray.exceptions.RayTaskError as error:
+                        event = Event("failed", key, f"{type(error.cause).__name__}: {error.cause}\n{error}")
+                    except ray.exceptions.RayError as error:  # The worker, its machine, or its return value is lost.
+                        lost[key] += 1
+                        reason = f"{type(error).__name__}: {_line(error)}"
+                        if lost[key] <= self.retries:
+                            log.warning("%s: lost (%s); retry %d of %d", key, reason, lost[key], self.retries)
+                            submit(job)
+                            continue
+                        event = Event("failed", key, f"lost {lost[key]} times, the last time by {reason}")
+                    ended.add(key)
+                    yield event
+        finally:
+            for ref in running:
+                with contextlib.suppress(Exception):  # Tasks that still run save their state.
+                    ray.cancel(ref)
+            if running:
+                ray.wait(list(running), num_returns=len(running), timeout=_PATIENCE_SECONDS)
+            if self.checkpoints is None:
+                for parent in {job.folder.resolve().parent for job in jobs}:
+                    (parent / MARK).unlink(missing_ok=True)
+
+    def _room(self, ray: Any) -> int:
+        """Number of runs that the cluster has room for at this moment."""
+        resources = ray.cluster_resources()
+        rooms = [resources.get(what, 0) / each for what, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each]
+        return max(1, int(min(rooms, default=1)))
+
+    def _warn(self, ray: Any) -> None:
+        for option, what, each in (("cpus", "CPU", self.cpus), ("gpus", "GPU", self.gpus)):
+            most = max((node["Resources"].get(what, 0) for node in ray.nodes() if node["Alive"]), default=0)
+            if each > most:
+                log.warning("--%s-per-run: no machine has %g yet (at most %g); runs wait for one", option, each, most)
+
+
+def connect(address: str | None) -> Any:
+    """The module `ray`, connected to a cluster, or to a local Ray that ends with this process."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is None and "RAY_AUTH_MODE" not in os.environ:
+        # A local Ray listens on the network too: accept nobody else.
+        os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    try:
+        import ray
+    except ImportError:
+        raise InputError("--engine: ray is not installed: pip install 'same-gnn[ray]'") from None
+    if ray.is_initialized():
+        return ray
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": True}
+    if address is None:
+        options |= {"address": "local", "include_dashboard": False, "object_store_memory": 2**28}
+    else:
+        _check_listening(address)
+        options["address"] = address
+    try:
+        # Ray prints news of its workers to standard output, which is for results; we report them ourselves.
+        ray._private.worker._worker_logs_enabled = False
+        ray.init(**options)
+    except Exception as error:  # Ray often raises nothing more specific.
+        what = f"--address: {address}" if address else "--engine: ray"
+        raise InputError(f"{what}: {_line(error)}; every machine, including this one, joins with `ray start`") from None
+    return ray
+
+
+def _check_listening(address: str) -> None:
+    """Reject an address at which nothing listens; Ray would try for a minute."""
+    if address == "auto":
+        return
+    host, colon, port = address.rpartition(":")
+    if not (host and colon and port.isdigit()):
+        raise InputError(f"--address: {address!r} is not HOST:PORT")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"--address: nothing answers at {address} ({error})") from None
+
+
+def _line(error: BaseException) -> str:
+    line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return line.partition(". ")[0]  # Ray goes on with where to look for more.

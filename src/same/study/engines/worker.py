@@ -1,0 +1,166 @@
+"""Worker of the Ray engine: executes one run in a scratch folder."""
+
+import hashlib
+import io
+import logging
+import os
+import secrets
+import socket
+import tempfile
+import time
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from same import __version__
+from same.errors import InputError
+from same.files import RESULT, atomic
+from same.graphs.io.download import ALIASES, cache_folder, find
+from same.graphs.io.sources import is_path
+from same.study.engines.base import Job, Outcome, execute
+from same.study.engines.remote import RemoteFolder
+
+log = logging.getLogger("same")
+
+Files = dict[str, bytes]
+"""Contents of the files of a run's folder, by name."""
+
+MARK = ".seen-by-ray"
+"""A file in the folder of runs. A machine that reads the driver's mark in it shares this folder with the driver."""
+
+_UPLOAD_SECONDS, _UPLOAD_SHARE = 5.0, 0.02  # Least time between two uploads, and their largest share of the time.
+
+
+def read_files(folder: Path) -> Files:
+    """All files of a run's folder that are not hidden; none if there is no folder."""
+    names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    shown = [name for name in names if not any(part.startswith(".") for part in name.parts)]
+    return {str(name): (folder / name).read_bytes() for name in shown}
+
+
+def write_files(folder: Path, files: Files) -> None:
+    """Write the files of a run into its folder; the one that marks it as finished comes last."""
+    for name in sorted(files, key=lambda name: (name == RESULT, name)):
+        with atomic(folder / name) as temporary:
+            temporary.write_bytes(files[name])
+
+
+def make_mark(runs: Path) -> str:
+    """The mark of a folder of runs, written if there is none."""
+    path = runs / MARK
+    if not path.is_file():
+        with atomic(path) as temporary:
+            temporary.write_text(secrets.token_hex(8), encoding="utf-8")
+    return path.read_text(encoding="utf-8")
+
+
+def pack_set(dataset: str, data: Path | None) -> tuple[str, bytes] | None:
+    """A named dataset as a zip, to be sent to workers; a dataset named by its path must exist on every machine."""
+    if dataset == "planted" or is_path(dataset):
+        return None
+    place = find(dataset, data)
+    if place is None:
+        return None  # Every machine downloads it.
+    if place.is_file():
+        return ALIASES.get(dataset, dataset), place.read_bytes()
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted([*place.glob("*.txt"), *place.glob("raw/*.txt")]):
+            archive.writestr(zipfile.ZipInfo(file.name), file.read_bytes())
+    return ALIASES.get(dataset, dataset), memory.getvalue()
+
+
+def unpack_set(packed: tuple[str, bytes]) -> Path:
+    """Folder of a dataset that was sent, the same for all runs on a machine, so that it is parsed once."""
+    name, content = packed
+    folder = cache_folder() / "sent" / hashlib.sha256(content).hexdigest()[:16]
+    if not (folder / f"{name}.zip").is_file():
+        with atomic(folder / f"{name}.zip") as temporary:
+            temporary.write_bytes(content)
+    return folder
+
+
+@dataclass(frozen=True)
+class Driver:
+    """What a worker knows about its driver: the mark of its folder of runs and the options of `RayEngine`, too.
+
+    Relative paths of datasets start at its working directory.
+    """
+
+    version: str = __version__
+    cwd: str = "/"
+    mark: str = ""
+    checkpoints: str | None = None
+    cpus: float = 1
+    gpus: float = 0
+
+
+def work(
+    job: Job, files: Files, first: Files, packed: tuple[str, bytes] | None, driver: Driver
+) -> tuple[Outcome | None, Files, str]:
+    """Execute one run, and return its outcome, its files if the job keeps them, and its error if it is at fault.
+
+    Args:
+        job: job to execute.
+        files: files of the run that the driver has.
+        first: files of the run that this one starts from.
+        packed: dataset, if it is sent.
+        driver: facts about the driver.
+    """
+    from same.threads import limit_threads
+
+    if __version__ != driver.version:
+        raise InputError(f"{socket.gethostname()}: has same {__version__}, the driver has {driver.version}")
+    if not driver.gpus:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray shows all of them to tasks that ask for none.
+    limit_threads(max(1, int(driver.cpus)))
+    if Path(driver.cwd).is_dir():
+        os.chdir(driver.cwd)
+    data = job.data if packed is None else unpack_set(packed)
+    remote = _remote_folder(job, driver)
+    with tempfile.TemporaryDirectory(prefix="same-run-") as scratch:
+        folder = Path(scratch, "runs", job.config.key)
+        write_files(folder, files)
+        if job.after and first:
+            write_files(folder.parent / job.after, first)
+        if remote is not None:
+            remote.download(folder)
+        due = time.monotonic() + _UPLOAD_SECONDS
+
+        def upload() -> None:
+            if remote is not None:
+                try:
+                    remote.upload(folder)
+                except Exception as error:  # A store that does not answer costs a checkpoint, not the run.
+                    log.warning("%s: cannot be written (%s: %s)", remote.address, type(error).__name__, error)
+
+        def report(step: int, steps: int, news: dict[str, Any]) -> None:
+            nonlocal due
+            if (start := time.monotonic()) > due:
+                upload()
+                now = time.monotonic()
+                due = now + max(_UPLOAD_SECONDS, (now - start) / _UPLOAD_SHARE)
+
+        try:
+            outcome = execute(replace(job, folder=folder, data=data), report, lambda: False, saved=upload)
+        except InputError as error:
+            return None, read_files(folder) if job.keep else {}, f"{type(error).__name__}: {error}"
+        except KeyboardInterrupt:  # Ray cancels the task.
+            upload()
+            raise
+        upload()
+        kept = read_files(folder) if job.keep else {}
+        if outcome.training is not None:  # A finished run needs no checkpoint.
+            kept = {name: content for name, content in kept.items() if "checkpoint" not in name}
+        return outcome, kept, ""
+
+
+def _remote_folder(job: Job, driver: Driver) -> RemoteFolder | None:
+    """Where the run's checkpoints go, if there is a place that the driver or other machines can reach."""
+    if driver.checkpoints is not None:
+        return RemoteFolder(f"{driver.checkpoints.rstrip('/')}/{job.config.key}")
+    mark = job.folder.parent / MARK
+    if mark.is_file() and mark.read_text(encoding="utf-8") == driver.mark:
+        return RemoteFolder(str(job.folder))
+    return None

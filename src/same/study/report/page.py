@@ -1,0 +1,178 @@
+"""The report of a study, finished or not: Markdown, CSV, LaTeX, figures, and one self-contained page."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+from same.files import atomic
+from same.study.report.claims import CHANCE, COLUMNS, Claim, check_claims
+from same.study.report.figures import make_figures
+from same.study.report.svg import standalone
+from same.study.report.tables import Cell, Table, caption, make_tables
+from same.study.results import Run, Study
+
+PAGE = "report.html"
+MARKS = (
+    "The published number follows ours, with ≈ within the published standard deviation (one point if there is none), "
+    "▲ better, ▼ worse. * differs from single-task classical training (in Table 4: from classical training on the same "
+    "two tasks) beyond noise, each cell by itself (corrected resampled paired t-test, p < 0.05)."
+)
+
+
+def write_report(study: Study, *, data: Path | None = None) -> Path:
+    """Write the report of a study into its folder and return the path of the page.
+
+    Args:
+        study: study to report.
+        data: folder of local datasets, for figures of embeddings.
+    """
+    tables, claims = make_tables(study), check_claims(study)
+    figures = make_figures(study, tables, data)
+    folder = study.folder
+    for table in tables:
+        _write(folder / "tables" / f"{table.key}.csv", to_csv(table))
+        _write(folder / "tables" / f"{table.key}.tex", to_latex(table))
+    for name, svg in figures.items():
+        # The name of a dataset may be a path.
+        _write(folder / "figures" / (re.sub(r"[^\w.-]+", "_", name) + ".svg"), standalone(svg))
+    parts = ["# Study", "", caption(study), "", MARKS.replace("*", r"\*"), ""]
+    parts += ["## Claims", "", claims_to_markdown(claims), ""] if claims else []
+    _write(folder / "report.md", "\n".join([*parts, *(to_markdown(table) for table in tables)]))
+
+    environment = Environment(loader=PackageLoader("same.study", "."), autoescape=True, trim_blocks=True)
+    page = environment.get_template("report/report.html.j2").render(
+        title=f"SAME: {', '.join(study.plan.datasets)}",
+        about=caption(study),
+        marks=MARKS,
+        done=len(study.runs),
+        planned=len(study.configs),
+        claims=claims,
+        columns=COLUMNS,
+        chance=CHANCE.replace("*", ""),
+        tables=tables,
+        figures={name: Markup(svg) for name, svg in figures.items()},
+        runs=[_run_row(study, run) for run in study.runs.values()],
+        failed=_first_lines(study.failed),
+    )
+    _write(folder / PAGE, page)
+    return folder / PAGE
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _first_lines(errors: dict[str, str]) -> dict[str, str]:
+    return {key: error.splitlines()[0] for key, error in errors.items()}
+
+
+def _run_row(study: Study, run: Run) -> dict[str, Any]:
+    settings = {name: value for name, value in run.settings.items() if value != study.plan.settings.get(name)}
+    changes = {"tasks": "+".join(run.tasks), "settings": json.dumps(settings), "examples": json.dumps(run.examples)}
+    return run._asdict() | changes
+
+
+def summary(study: Study) -> dict[str, Any]:
+    """A study as plain values: its plan, its progress, its tables and the checked claims."""
+    return {
+        "plan": study.plan.to_json(),
+        "planned": len(study.configs),
+        "done": len(study.runs),
+        "failed": _first_lines(study.failed),
+        "claims": [
+            {**asdict(claim), "holds": None if claim.holds is None else bool(claim.holds)}
+            for claim in check_claims(study)
+        ],
+        "tables": [
+            {
+                "key": table.key,
+                "title": table.title,
+                "caption": table.caption,
+                "rows": [
+                    {table.first: label, "model": model, "column": column, **_values(cell)}
+                    for label, model, cells in table.rows
+                    for column, cell in zip(table.columns, cells, strict=True)
+                    if not cell.blank
+                ],
+            }
+            for table in make_tables(study)
+        ],
+    }
+
+
+def _values(cell: Cell) -> dict[str, Any]:
+    return {
+        "mean": cell.mean if cell.values else None,
+        "std": cell.std if cell.values else None,
+        "splits": cell.values,
+        "published": None if cell.published is None else cell.published.value,
+    }
+
+
+def to_markdown(table: Table) -> str:
+    """A table as Markdown, with the published numbers."""
+    rows = [[label, model, *map(_with_reference, cells)] for label, model, cells in table.rows]
+    return f"## {table.title}\n\n{table.caption}\n\n{_grid([table.first, 'model', *table.columns], rows)}\n"
+
+
+def claims_to_markdown(claims: list[Claim]) -> str:
+    """Claims and their verdicts as Markdown."""
+    return f"{CHANCE}\n\n{_grid(COLUMNS, [claim.row for claim in claims])}"
+
+
+def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(text.replace('|', '&#124;') for text in row)} |" for row in lines)
+
+
+def _with_reference(cell: Cell) -> str:
+    return f"{cell.text} ({cell.reference})" if cell.reference else cell.text
+
+
+def to_csv(table: Table) -> str:
+    """A table as CSV, one line per cell."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    columns = "model column mean std splits published published_std mark p wilcoxon"
+    writer.writerow((table.first, *columns.split()))
+    for label, model, cells in table.rows:
+        for column, c in zip(table.columns, cells, strict=True):
+            if c.blank:
+                continue
+            ours = (f"{c.mean:.4f}", f"{c.std:.4f}", len(c.values)) if c.values else ("not run", "", 0)
+            paper = c.published or ("", "")
+            tests = ("", "") if c.against is None else (f"{c.against.t_test:.4g}", f"{c.against.wilcoxon:.4g}")
+            writer.writerow((label, model, column, *ours, *paper, c.mark, *tests))
+    return out.getvalue()
+
+
+_TEX = {special: f"\\{special}" for special in "&%$#_{}"} | {"\\": r"\textbackslash{}"}
+_TEX |= {"^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+_TEX |= {"±": r"$\pm$", "→": r"$\to$", "≈": r"$\approx$", "▲": r"$\uparrow$", "▼": r"$\downarrow$", "Δ": r"$\Delta$"}
+
+
+def to_latex(table: Table) -> str:
+    """A table as LaTeX (booktabs)."""
+
+    def tex(text: str) -> str:
+        return "".join(_TEX.get(sign, sign) for sign in text)
+
+    lines = [f"% {table.title}", f"% {table.caption}", f"% {MARKS}"]
+    lines += [rf"\begin{{tabular}}{{ll{'c' * len(table.columns)}}}", r"\toprule"]
+    lines += [" & ".join([table.first, "model", *map(tex, table.columns)]) + r" \\", r"\midrule"]
+    before = None
+    for label, model, cells in table.rows:
+        if before not in (None, label):
+            lines.append(r"\midrule")
+        lines.append(" & ".join(map(tex, [label, model, *map(_with_reference, cells)])) + r" \\")
+        before = label
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])

@@ -93,10 +93,10 @@ def test_both_protocols_are_what_each_is_alone_from_one_loading(trained, monkeyp
         loadings.append(args)
         return real(*args)
 
-    how = {"probes": ("linear", "own"), "networks": ("lp",), "choose": "loss"}
-    paper, released = (evaluate_run(trained, protocols=(protocol,), **how) for protocol in ("paper", "released"))
+    options = {"probes": ("linear", "own"), "networks": ("lp",), "choose": "loss"}
+    paper, released = (evaluate_run(trained, protocols=(protocol,), **options) for protocol in ("paper", "released"))
     monkeypatch.setattr("same.runs.load", counted)
-    both = evaluate_run(trained, protocols=("paper", "released"), **how)
+    both = evaluate_run(trained, protocols=("paper", "released"), **options)
     assert len(loadings) == 1
     assert {row for row in both if row.protocol == "paper"} == set(paper)
     # The protocols differ in link prediction alone; other tasks are evaluated under the first.

@@ -96,7 +96,10 @@ def test_concurrent_episodes_have_other_graphs_on_either_side(store):
 def test_what_a_task_is_validated_on_does_not_depend_on_the_others(store):
     ids = np.arange(12)
     for build in (whole_episode, concurrent_batch):
-        alone, among = (validation_episodes(build, store, make_tasks(names, store), ids)[0] for names in (["lp"], ["nc", "gc", "lp"]))
+        alone, among = (
+            validation_episodes(build, store, make_tasks(names, store), ids)[0]
+            for names in (["lp"], ["nc", "gc", "lp"])
+        )
         assert alone[-1][-1].index.tolist() == among[-1][-1].index.tolist()
 
 

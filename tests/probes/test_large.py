@@ -208,6 +208,7 @@ folder = Path(sys.argv[1])
 config = Config(dataset=str(folder / "set"), width=64, max_epochs=1, batch_size=2000, validation_episodes=1)
 run(config, folder / "run")
 embed_set(folder / "run", str(folder / "set"), folder / "e", kind="npy")
+from same.probes import evaluate_run
 evaluate_run(folder / "run", probes=["linear"], floors=False, tasks=["gc", "nc"])
 """
 

@@ -302,7 +302,7 @@ def test_embed(trained, tmp_path):
 
 
 def test_embed_refuses_other_attributes(trained, tmp_path):
-    random_store(0, [5] * 12).save(tmp_path / "other")
+    save_store(random_store(0, [5] * 12), tmp_path / "other")
     with pytest.raises(InputError, match="its nodes have 3 attributes, the inputs were fitted on 24"):
         embed_set(trained, str(tmp_path / "other"), tmp_path / "e.npz")
     with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy, parquet"):
@@ -349,7 +349,7 @@ def test_a_damaged_run_is_said(trained, tmp_path, damage):
 
 def test_links_that_cannot_be_scored_are_left_out_unless_asked_for(tmp_path, caplog):
     """The only edge of a graph is never held out."""
-    random_store(0, [2] * 40, density=1.0).save(tmp_path / "pairs")
+    save_store(random_store(0, [2] * 40, density=1.0), tmp_path / "pairs")
     config = Config(dataset=str(tmp_path / "pairs"), width=8)
     assert [case.task.name for case in Evaluation(config).cases] == ["gc", "nc"]
     assert "lp cannot be scored, there are too few pairs" in caplog.text

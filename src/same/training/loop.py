@@ -233,8 +233,8 @@ def update(training: Training, method: Method, sampler: Sampler, episodes: int =
         nn.utils.clip_grads_with_norm_(training.parameters(), training.clip, norm)
     training.optimiser.step()
     for counts in ranks.gather(seen):
-        for task, count in counts.items():
-            training.examples[task] = training.examples.get(task, 0) + count
+        for name, count in counts.items():
+            training.examples[name] = training.examples.get(name, 0) + count
     return losses
 
 

@@ -12,7 +12,7 @@ from helpers import random_store
 from same.config import Config
 from same.errors import InputError
 from same.experiment import embed_set, load_trained, run
-from same.graphs import GraphBatch, GraphStore, Split, load, planted
+from same.graphs import GraphBatch, GraphStore, Split, load, planted, save_store
 from same.linear import fit_linear, predict_linear
 from same.metrics import scores
 from same.probes import Evaluation, Score, evaluate_run
@@ -323,7 +323,7 @@ def test_the_commands(trained, tmp_path):
     code, out, _ = same("embed", trained, "planted", "--out", tmp_path / "e.npz", "--json")
     assert (code, json.loads(out)) == (0, {"file": str(tmp_path / "e.npz"), "format": "npz", "nodes": 7102})
     code, _, err = same("evaluate", tmp_path)
-    assert (code, "holds no run" in err) == (2, True)
+    assert (code, "holds no model" in err) == (2, True)
 
 
 def test_mistakes_are_refused(trained):

@@ -247,8 +247,8 @@ def _gradients(
     seed_dropout(training.model, seed)
     training.weighting.seed(seed)
     batch = training.on_device(sampler.draw(*divmod(number, sampler.steps)))
-    for task, *sets in method.parts(batch):
-        seen[task.name] += sum(len(examples.y) for examples in sets)
+    for part in method.parts(batch):
+        seen[part.task.name] += len(part.support.y) + len(part.target.y)
     with forked_torch(seed) if training.isolate else nullcontext():
         losses = method.losses(training.model, batch)
         values = {task: loss.item() for task, loss in losses.items()}

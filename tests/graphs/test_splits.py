@@ -122,13 +122,13 @@ def test_validation_graphs_by_fraction_index_or_mask():
     fraction, held = validation_split(store, 0.25, seed=3), hold_out(store, 0.25, seed=3)
     assert fraction.validation.tolist() == held.validation.tolist()
     mask = np.arange(40) % 4 == 0
-    for given in (mask, mask.tolist(), np.flatnonzero(mask), np.flatnonzero(mask) - 40):
-        s = validation_split(store, given)
+    for choice in (mask, mask.tolist(), np.flatnonzero(mask), np.flatnonzero(mask) - 40):
+        s = validation_split(store, choice)
         assert s.validation.tolist() == np.flatnonzero(mask).tolist()
         assert s.train.tolist() == np.flatnonzero(~mask).tolist()
         assert len(s.test) == 0
-    for given in ([40], "all", [0.5]):
+    for choice in ([40], "all", [0.5]):
         with pytest.raises(InputError, match=r"validation: expected a fraction or indices of graphs, 0\.\.39"):
-            validation_split(store, given)
+            validation_split(store, choice)
     with pytest.raises(InputError, match="names all graphs"):
         validation_split(store, np.arange(40))

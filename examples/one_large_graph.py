@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 import same
 from same.graphs import GraphStore
-from same.graphs.batch import ranges
+from same.graphs.flat import ranges
 from same.nn import pair_features
 
 Array, Rng = np.ndarray, np.random.Generator

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from helpers import digest
 from same.errors import InputError
 from same.graphs import hold_out, load, split
-from same.graphs.splits import PARTS, parts, rare_classes
+from same.graphs.splits import PARTS, parts, rare_classes, validation_split
 from same.graphs.store import GraphStore
 
 
@@ -115,3 +115,20 @@ def test_recorded_splits(request, name, digests):
     store = load(name, None if name == "planted" else request.getfixturevalue("real_sets"))
     s, h = split(store, 3, seed=1), hold_out(store, 0.1, seed=2)
     assert (digest(parts(store, 5)), digest(s.train, s.validation, s.test), digest(h.train, h.validation)) == digests
+
+
+def test_validation_graphs_by_fraction_index_or_mask():
+    store = labelled([20, 20])
+    fraction, held = validation_split(store, 0.25, seed=3), hold_out(store, 0.25, seed=3)
+    assert fraction.validation.tolist() == held.validation.tolist()
+    mask = np.arange(40) % 4 == 0
+    for choice in (mask, mask.tolist(), np.flatnonzero(mask), np.flatnonzero(mask) - 40):
+        s = validation_split(store, choice)
+        assert s.validation.tolist() == np.flatnonzero(mask).tolist()
+        assert s.train.tolist() == np.flatnonzero(~mask).tolist()
+        assert len(s.test) == 0
+    for choice in ([40], "all", [0.5]):
+        with pytest.raises(InputError, match=r"validation: expected a fraction or indices of graphs, 0\.\.39"):
+            validation_split(store, choice)
+    with pytest.raises(InputError, match="names all graphs"):
+        validation_split(store, np.arange(40))

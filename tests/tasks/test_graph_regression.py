@@ -5,7 +5,7 @@ import torch
 from helpers import random_store
 from same.episodes import whole_episode
 from same.graphs import GraphStore
-from same.methods import esame
+from same.methods import ESAME
 from same.nn import Encoder, Model
 from same.tasks import GraphRegression, make_tasks
 
@@ -26,14 +26,14 @@ def test_graph_and_node_regression_learn(columns):
     model = Model(Encoder(3, width=16, unit_norm=False), {task.name: task.head(16) for task in tasks})
     optimiser = torch.optim.Adam(model.parameters(), 5e-3)
     fixed = whole_episode(store, tasks, np.arange(30), np.random.default_rng(1))
-    before = esame().evaluate(model, fixed)
+    before = ESAME().evaluate(model, fixed)
     for _ in range(300):
         episode = whole_episode(store, tasks, rng.permutation(30)[:12], rng)
-        loss = sum(esame().losses(model, episode).values())
+        loss = sum(ESAME().losses(model, episode).values())
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    after = esame().evaluate(model, fixed)
+    after = ESAME().evaluate(model, fixed)
     for name in ("graph_regression", "node_regression"):
         assert after[name][0] < 0.75 * before[name][0]
         assert after[name][1] > 0.3

@@ -6,7 +6,7 @@ from helpers import digest, random_store
 from same.episodes import multi_task_episode
 from same.errors import InputError
 from same.graphs import GraphStore, Labels, planted
-from same.methods import esame, isame
+from same.methods import ESAME, ISAME
 from same.nn import Encoder, Model, NodeHead
 from same.tasks import TASKS, GraphTask, LinkPrediction, NodeClassification, NodeRegression, make_tasks, offered
 
@@ -55,7 +55,7 @@ def test_graphs_with_hardly_any_edges_or_nodes():
     )
     tasks = make_tasks(["gc", "nc", "lp"], store)
     model = Model(Encoder(3, width=4), {task.name: task.head(4) for task in tasks})
-    for method in (esame(), isame()):
+    for method in (ESAME(), ISAME()):
         for seed in range(20):
             episode = multi_task_episode(store, tasks, np.arange(12), np.random.default_rng(seed))
             losses = method.losses(model, episode)

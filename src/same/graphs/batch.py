@@ -11,9 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from same.graphs.flat import Array
-from same.graphs.flat import pointers as pointers
-from same.graphs.flat import ranges as ranges
+from same.graphs.flat import Array, pointers
 from same.graphs.inputs import Inputs
 from same.graphs.labels import Level, find_column
 

@@ -7,8 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from same.graphs.batch import GraphBatch, pointers, ranges
+from same.graphs.batch import GraphBatch
 from same.graphs.examples import Examples
+from same.graphs.flat import pointers, ranges
 from same.linear.rows import column_scaling
 from same.seeding import forked_torch
 from same.tasks.task import GraphTask

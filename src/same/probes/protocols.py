@@ -8,8 +8,9 @@ import torch
 
 from same.episodes import PARTS
 from same.errors import InputError
-from same.graphs.batch import GraphBatch, pointers, ranges
+from same.graphs.batch import GraphBatch
 from same.graphs.examples import Examples
+from same.graphs.flat import pointers, ranges
 from same.graphs.splits import Split
 from same.graphs.store import GraphStore
 from same.metrics import scores

@@ -14,6 +14,7 @@ from same.graphs.examples import Examples
 from same.graphs.flat import Array
 from same.graphs.labels import Level, Value
 from same.graphs.store import GraphStore
+from same.metrics import scores
 from same.nn.heads import GraphHead, NodeHead
 from same.tasks.task import GraphTask, loss_of, share
 
@@ -83,11 +84,9 @@ class Regression(LabelTask):
 
     def score(self, output: Tensor, examples: Examples) -> float:
         """R², averaged over the targets; 0, as for the mean, where there is no spread to explain."""
-        from sklearn.metrics import r2_score
-
         if len(examples.y) < 2:
             return 0.0
-        return float(r2_score(examples.y.cpu().numpy(), output.cpu().numpy()))
+        return scores("numbers", examples.y.cpu().numpy(), output.cpu().numpy())["r2"]
 
 
 class GraphLevel(LabelTask):

@@ -9,6 +9,7 @@ from same.graphs.batch import GraphBatch
 from same.graphs.examples import Examples
 from same.graphs.flat import Array, pointers, ranges
 from same.graphs.store import GraphStore
+from same.metrics import scores
 from same.nn.heads import PairHead
 from same.nn.pairs import Pair, pair_features
 from same.tasks.task import GraphTask, loss_of, ranks, share
@@ -66,11 +67,9 @@ class LinkPrediction(GraphTask):
 
     def score(self, output: Tensor, examples: Examples) -> float:
         """Area under the ROC curve; 0.5 without both edges and non-edges."""
-        from sklearn.metrics import roc_auc_score
-
         if len(examples.y.unique()) < 2:
             return 0.5
-        return float(roc_auc_score(examples.y.cpu().numpy(), output.cpu().numpy()))
+        return scores("links", examples.y.cpu().numpy(), output.cpu().numpy())["roc_auc"]
 
 
 def _remove(batch: GraphBatch, rng: np.random.Generator) -> tuple[Array, GraphBatch]:

@@ -3,18 +3,16 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from torch import Tensor, nn
 
 from same.graphs.batch import GraphBatch
-from same.graphs.examples import Examples as Examples
+from same.graphs.examples import Examples
 from same.graphs.flat import Array
 from same.graphs.store import GraphStore
-
-Kind = Literal["classes", "links", "numbers"]
-"""What a task predicts: one of several classes, whether two nodes are linked, or numbers. It decides the metrics."""
+from same.metrics import Kind
 
 
 class Task(ABC):
@@ -39,6 +37,7 @@ class GraphTask(Task):
     """
 
     kind: ClassVar[Kind]
+    """What the task predicts, which decides its metrics."""
 
     def bind(self, store: GraphStore) -> Self:
         """The task for a set, where a task depends on it, as the number of classes does."""

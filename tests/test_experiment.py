@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from same.graphs.io.folder import save_store
 
 from same.config import Config, make_config
 from same.episodes import validation_episodes, whole_episode
 from same.errors import InputError
 from same.experiment import prepare, run
 from same.graphs import GraphStore, planted, split
+from same.graphs.io.folder import save_store
 from same.methods import get
 from same.training import DivergedError, InterruptedTraining
 

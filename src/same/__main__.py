@@ -1,4 +1,4 @@
-"""`python -m same` is the command `same`; `torchrun` needs it so."""
+"""`python -m same` runs the command `same`; `torchrun -m same` needs it."""
 
 from same.cli import main
 

@@ -20,8 +20,8 @@ from same.config import Config
 from same.experiment import run
 from same.files import load_tensors, read_json
 from same.study.results import RUNS_TABLE, Results
-from same.study.search import Tuning
 from same.training import InterruptedTraining
+from same.tuning.search import Tuning
 
 SAME = (sys.executable, "-c", "from same.cli import main; main()")
 TINY = ("width=8", "validate_every=1", "batch_size=105", "validation_episodes=1", "patience=99")
@@ -55,7 +55,7 @@ def outcome(verb: str, folder: Path) -> object:
         tables = {path.name: path.read_text() for path in sorted((folder / "tables").iterdir())}
         return Results.read(folder).scores, tables
     if verb == "tune":
-        trials = [(t.number, t.values, t.state, t.score, t.epochs) for t in Tuning.open(folder).trials]
+        trials = [(t.number, t.values, t.state, t.score, t.to_json()["epochs"]) for t in Tuning.open(folder).trials]
         return weights, histories, trials, (folder / "best.toml").read_text()
     return weights, histories
 

@@ -21,9 +21,8 @@ from same.experiment import load_trained, run
 from same.files import atomic, clean, load_tensors, locked, read_json, save_tensors, seal, unseal, write_json
 from same.saved import read_history
 from same.study.plan import Plan, remember
-from same.study.search import Question
-from same.study.space import Parameter, Space
-from same.study.tune import _remember
+from same.tuning.search import Search, resume
+from same.tuning.space import Parameter, Space
 from trust.bad_data import run_command
 from trust.faults import (
     CONFIG,
@@ -138,7 +137,7 @@ def test_killed_in_its_first_write(tmp_path):
     begin = {
         "train": lambda folder: run(CONFIG, folder),
         "study": lambda folder: remember(Plan(questions=("Q1",), datasets=("planted",)), folder),
-        "tune": lambda folder: _remember(Question("planted", "esame", ("gc",), space, sampler="random"), folder),
+        "tune": lambda folder: resume(Search("planted", "esame", ("gc",), space, sampler="random"), folder),
     }
     for verb, it in begin.items():
         (tmp_path / verb).mkdir()
@@ -335,7 +334,7 @@ def test_killed_at_random_moments(tmp_path, verb):
 def test_signals_stop_it_within_seconds(tmp_path, verb, number):
     seconds, code, said = signalled(verb, number, tmp_path / "out")
     assert code == 130
-    assert "the same command goes on from here" in said.splitlines()[-1]
+    assert "run the same command to continue" in said.splitlines()[-1]
     assert "Traceback" not in said
     assert seconds < 20  # On a machine that does other things, too.
 

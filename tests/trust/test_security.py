@@ -15,6 +15,7 @@ from helpers import write_tu, zip_tu
 from same import SAME
 from same.config import read_config
 from same.errors import DamagedError, InputError
+from same.experiment import load_trained
 from same.files import load_tensors
 from same.graphs import GraphStore, as_store, load, open_store, save_store
 from same.graphs.io import download
@@ -23,10 +24,12 @@ from same.study.plan import Plan
 from same.study.report import make_tables, write_report
 from same.study.report.page import to_latex, to_markdown
 from same.study.results import Results, Score, Study, make_run
-from same.study.search import Question, Trial, Tuning, read_question
-from same.study.tuning_report import write_tuning_report
+from same.tuning.report import write_tuning_report
+from same.tuning.search import Search, Tuning, read_search
+from same.tuning.space import Parameter, Space
 from trust.audit import judge
 from trust.faults import CONFIG
+from tuning.searches import make_trial
 
 SOURCE = Path(same.__file__).parent
 
@@ -79,7 +82,7 @@ def test_a_pickle_in_a_run(tmp_path, evil, name):
         (tmp_path / "run" / each).write_text(json.dumps(CONFIG.model_dump(mode="json")))
     (tmp_path / "run" / "model.safetensors").write_bytes(evil)
     (tmp_path / "run" / name).write_bytes(evil)
-    for use in (open_run, SAME.load):
+    for use in (load_trained, SAME.load):
         with pytest.raises(InputError):
             use(tmp_path / "run")
 
@@ -94,9 +97,9 @@ def test_a_pickle_everywhere_else(tmp_path, evil):
     with pytest.raises(DamagedError):
         Study.open(tmp_path)
     with pytest.raises(DamagedError):
-        read_question(tmp_path)
+        read_search(tmp_path)
     (tmp_path / "SET.zip").write_bytes(evil)
-    with pytest.raises(InputError, match="not a whole zip file"):
+    with pytest.raises(InputError, match="not a complete zip file"):
         load(tmp_path / "SET.zip")
     folder = write_tu(tmp_path / "TOY")
     (folder / "TOY_node_attributes.txt").write_bytes(evil)
@@ -227,17 +230,14 @@ def test_the_page_of_a_study_escapes_names_labels_settings_and_errors(tmp_path):
 
 
 def test_the_page_of_a_search_escapes_names_values_and_errors(tmp_path):
-    from same.study.space import Parameter, Space
-
     space = Space((Parameter("encoder", choices=("gcn", "gin")), Parameter("layers", low=1, high=3)))
-    question = Question(EVIL, "esame", ("gc",), space, sampler="random")
+    search = Search(EVIL, "esame", ("gc",), space, sampler="random")
     values = [{"encoder": e, "layers": n} for e in ("gcn", "gin") for n in (1, 2, 3)] * 3
     states = ["done"] * 16 + ["failed", "stopped"]
     trials = [
-        Trial(i, v, state, 0.1 * (i % 7), 3, error=EVIL)
-        for i, (v, state) in enumerate(zip(values, states, strict=True))
+        make_trial(i, v, 0.1 * (i % 7), state, EVIL) for i, (v, state) in enumerate(zip(values, states, strict=True))
     ]
-    page = write_tuning_report(Tuning(tmp_path, question, tuple(trials))).read_text(encoding="utf-8")
+    page = write_tuning_report(Tuning(tmp_path, search, tuple(trials))).read_text(encoding="utf-8")
     assert page.count("<script") == PAGE_SCRIPTS
     assert page.count("&lt;script&gt;") >= 2
 

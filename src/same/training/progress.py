@@ -1,4 +1,4 @@
-"""How a training goes: a live table on a terminal, plain lines elsewhere."""
+"""Progress of one training run: a live table on a terminal, plain lines elsewhere."""
 
 import sys
 import time
@@ -41,20 +41,43 @@ class Report(Rule):
         return False
 
 
-class Progress:
-    """Shows the losses and scores of each task while a training runs; call it as the loop's `report`.
+class TensorBoard:
+    """Writes the losses of every step, and the losses and scores of every validation, for TensorBoard.
 
     Args:
-        quiet: whether to show nothing.
-        board: is told everything, too.
+        folder: folder of the event files.
     """
 
-    def __init__(self, quiet: bool = False, board: "TensorBoard | None" = None) -> None:
-        console = Console(stderr=True)
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise InputError("--tensorboard: tensorboard is not installed; `pip install same-gnn[track]`") from None
+        self.writer: Any = SummaryWriter(str(folder))
+
+    def __call__(self, step: int, steps: int, record: dict[str, Any]) -> None:
+        """Log one training step or one validation."""
+        for task, loss in record.get("losses", {}).items():
+            self.writer.add_scalar(f"loss/{task}", loss, step)
+        for task, row in record.get("tasks", {}).items():
+            for name, value in row.items():
+                self.writer.add_scalar(f"validation {name}/{task}", value, step)
+
+
+class Progress:
+    """Shows losses and scores per task while a model trains; passed to the training loop as `report`.
+
+    Args:
+        quiet: print nothing.
+        board: TensorBoard log that receives every record as well.
+    """
+
+    def __init__(self, quiet: bool = False, board: TensorBoard | None = None) -> None:
         self.quiet, self.board = quiet, board
-        self.live = Live(console=console, refresh_per_second=4) if sys.stderr.isatty() and not quiet else None
+        on_terminal = sys.stderr.isatty() and not quiet
+        self.live = Live(console=Console(stderr=True), refresh_per_second=4) if on_terminal else None
         self.losses: dict[str, float] = {}
-        self.record: dict[str, Any] = {}
+        self.validation: dict[str, Any] = {}
         self.best: dict[str, Any] = {}
         self.drawn = 0.0
 
@@ -69,56 +92,32 @@ class Progress:
         if self.board:
             self.board.writer.close()
 
-    def __call__(self, step: int, steps: int, news: dict[str, Any]) -> None:
-        """Takes the news of a step or of a validation."""
+    def __call__(self, step: int, steps: int, record: dict[str, Any]) -> None:
+        """Show one training step (`losses`) or one validation (a record of the history)."""
         if self.board:
-            self.board(step, steps, news)
-        if "losses" in news:
-            # Single episodes are noisy: show a running mean.
-            for task, loss in news["losses"].items():
-                self.losses[task] = 0.95 * self.losses.get(task, loss) + 0.05 * loss
-        else:
-            self.record = news
-            if not self.best or news["objective"] < self.best["objective"]:
-                self.best = news
+            self.board(step, steps, record)
+        for task, loss in record.get("losses", {}).items():
+            self.losses[task] = 0.95 * self.losses.get(task, loss) + 0.05 * loss  # Single episodes are noisy.
+        if "tasks" in record:
+            self.validation = record
+            if not self.best or record["objective"] < self.best["objective"]:
+                self.best = record
             if not self.live and not self.quiet:
-                mark = " *" if self.best is news else ""
-                rows = (f"{task} {row['loss']:.3f}/{row['score']:.3f}" for task, row in news["tasks"].items())
-                sys.stderr.write(f"epoch {news['epoch']} step {step} validation loss/score: {', '.join(rows)}{mark}\n")
-        if self.live and ((now := time.monotonic()) - self.drawn > 0.25 or "losses" not in news):
-            self.drawn = now
+                mark = " *" if self.best is record else ""
+                rows = (f"{task} {row['loss']:.3f}/{row['score']:.3f}" for task, row in record["tasks"].items())
+                sys.stderr.write(
+                    f"epoch {record['epoch']} step {step} validation loss/score: {', '.join(rows)}{mark}\n"
+                )
+        if self.live and ("tasks" in record or time.monotonic() - self.drawn > 0.25):
+            self.drawn = time.monotonic()
             self.live.update(self._table(step, steps))
 
     def _table(self, step: int, steps: int) -> Table:
         title = f"step {step:,} of at most {steps:,}, best validation at step {self.best.get('step', 0):,}"
-        table = Table(
-            "task", "loss", "validation loss", "score", "best loss", "score", title=title, title_justify="left"
-        )
-        for task, row in self.record.get("tasks", {}).items():
-            best = self.best["tasks"][task]
+        columns = ("task", "loss", "validation loss", "score", "best loss", "score")
+        table = Table(*columns, title=title, title_justify="left")
+        for task, row in self.validation.get("tasks", {}).items():
             loss = f"{self.losses[task]:.4f}" if task in self.losses else ""
-            table.add_row(task, loss, *(f"{value:.4f}" for value in (*row.values(), *best.values())))
+            values = (*row.values(), *self.best["tasks"][task].values())
+            table.add_row(task, loss, *(f"{value:.4f}" for value in values))
         return table
-
-
-class TensorBoard:
-    """Logs the losses of every step, and losses and scores of every validation, for TensorBoard.
-
-    Args:
-        folder: where its files go.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise InputError("--tensorboard: tensorboard is not installed; `pip install same-gnn[track]`") from None
-        self.writer: Any = SummaryWriter(str(folder))
-
-    def __call__(self, step: int, steps: int, news: dict[str, Any]) -> None:
-        """Takes the news of a step or of a validation."""
-        for task, loss in news.get("losses", {}).items():
-            self.writer.add_scalar(f"loss/{task}", loss, step)
-        for task, row in news.get("tasks", {}).items():
-            for what, value in row.items():
-                self.writer.add_scalar(f"validation {what}/{task}", value, step)

@@ -32,7 +32,7 @@ def test_options_are_checked_before_anything_is_written(tmp_path):
     for arguments, message in [
         (("--engine", "ray", "--address", "nowhere"), "--address: 'nowhere' is not HOST:PORT"),
         (("--engine", "ray", "--address", closed), f"--address: nothing answers at {closed}"),
-        (("--address", closed), "--address: goes with --engine ray"),
+        (("--address", closed), "--address: needs --engine ray"),
     ]:
         if "ray" in arguments and not RAY.is_file():
             message = "--engine: ray is not installed"

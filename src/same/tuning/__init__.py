@@ -1,0 +1,1 @@
+"""Hyperparameter search: find the configuration of a method with the best validation score."""

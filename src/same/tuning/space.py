@@ -1,0 +1,189 @@
+"""The search space: which keys of the configuration vary, and in which range."""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from same.config import Config, make_config, read_config
+from same.errors import InputError
+from same.methods.registry import METHODS
+
+Values = dict[str, Any]
+
+DEFAULT = Path(__file__).with_name("space.toml")
+"""The default search space."""
+
+NOT_SEARCHED = (
+    *("dataset", "method", "tasks", "split", "seed"),
+    *("max_epochs", "validate_every", "validation_episodes", "patience", "stop_on"),
+)
+"""Keys that define what is measured and for how long. Trials that differ in them could not be compared."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A key that varies: one of several choices, or a number in a range.
+
+    Attributes:
+        name: key of the configuration.
+        choices: possible values; empty for a range.
+        low: lower end of a range; if `low` and `high` are integers, so are the values.
+        high: upper end of a range.
+        log: search the range on a logarithmic scale.
+        methods: methods that use the parameter; empty for all.
+        tasks: tasks that use the parameter; empty for all.
+
+    >>> Parameter("width", choices=(64, 128)).contains(128)
+    True
+    >>> Parameter("outer_lr", low=0.001, high=0.1, log=True).position(0.01)
+    0.5
+    """
+
+    name: str
+    choices: tuple[Any, ...] = ()
+    low: float = 0
+    high: float = 0
+    log: bool = False
+    methods: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether this is a range of integers."""
+        return not self.choices and isinstance(self.low, int) and isinstance(self.high, int)
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        """Draw a random value."""
+        if self.choices:
+            return self.choices[int(rng.integers(len(self.choices)))]
+        if self.is_integer and not self.log:
+            return int(rng.integers(int(self.low), int(self.high) + 1))
+        low, high = (math.log(end) for end in (self.low, self.high)) if self.log else (self.low, self.high)
+        value = float(rng.uniform(low, high))
+        return self.rounded(math.exp(value) if self.log else value)
+
+    def rounded(self, value: Any) -> Any:
+        """The value with the type that the configuration expects, to three significant digits."""
+        if self.choices:
+            return next(choice for choice in self.choices if choice == value)
+        return round(value) if self.is_integer else min(max(float(f"{value:.3g}"), float(self.low)), float(self.high))
+
+    def contains(self, value: Any) -> bool:
+        """Whether a value lies in the space."""
+        return value in self.choices if self.choices else self.low <= value <= self.high
+
+    def position(self, value: Any) -> float:
+        """Position of a value between the first (0) and the last (1)."""
+        if self.choices:
+            return self.choices.index(value) / max(len(self.choices) - 1, 1)
+        low, high, at = (math.log(v) if self.log else v for v in (self.low, self.high, value))
+        return float((at - low) / (high - low))
+
+
+@dataclass(frozen=True)
+class Space:
+    """A search space: a tuple of parameters."""
+
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Keys of the configuration that vary."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    def restrict(self, method: str, tasks: Collection[str], fixed: Collection[str] = ()) -> "Space":
+        """The parameters that a method and tasks use, without those that are fixed.
+
+        >>> inner = Parameter("inner_lr", low=0.1, high=1.0, methods=("esame",))
+        >>> space = Space((Parameter("layers", low=2, high=4), inner))
+        >>> space.restrict("classical", ["gc"]).names
+        ('layers',)
+        """
+        free = (p for p in self.parameters if p.name not in fixed)
+        used = (p for p in free if not p.methods or method in p.methods)
+        return Space(tuple(p for p in used if not p.tasks or set(p.tasks) & set(tasks)))
+
+    def values_of(self, config: Config) -> Values | None:
+        """The values that a configuration has for the parameters; None if any of them lies outside the space."""
+        values = {parameter.name: getattr(config, parameter.name) for parameter in self.parameters}
+        return values if all(p.contains(values[p.name]) for p in self.parameters) else None
+
+    def to_json(self) -> dict[str, Values]:
+        """The space as plain values, in the form of its file."""
+        return {p.name: {k: v for k, v in vars(p).items() if k != "name"} for p in self.parameters}
+
+
+def read_space(path: Path = DEFAULT) -> Space:
+    """Read a search space from a TOML or JSON file."""
+    return make_space(read_config(path), str(path))
+
+
+def make_space(tables: Mapping[str, Any], origin: str) -> Space:
+    """Build a search space from plain values.
+
+    Args:
+        tables: for every key of the configuration that varies, a table with the fields of `Parameter`.
+        origin: name of the source, for error messages.
+
+    >>> make_space({"width": {"choices": [64, 128]}}, "my.toml").names
+    ('width',)
+    """
+    if not tables:
+        raise InputError(f"{origin}: is empty; `same tune --space` prints an example")
+    return Space(tuple(_parameter(name, entry, origin) for name, entry in tables.items()))
+
+
+def _parameter(name: str, entry: Any, origin: str) -> Parameter:
+    if name not in Config.model_fields:
+        make_config({name: None}, origin)  # Raises, with a suggestion.
+    place = f"{origin}: {name}"
+    if name in NOT_SEARCHED:
+        raise InputError(f"{place} defines what is measured or for how long and cannot be searched; use --set")
+    if not isinstance(entry, dict):
+        raise InputError(f"{place}: expected a table with choices, or low and high")
+    fields = [field for field in Parameter.__dataclass_fields__ if field != "name"]
+    if unknown := [key for key in entry if key not in fields]:
+        raise InputError(f"{place}: unknown field {unknown[0]!r}; expected one of {', '.join(fields)}")
+    methods, tasks = entry.get("methods", ()), entry.get("tasks", ())
+    for key, names in (("methods", methods), ("tasks", tasks)):
+        if not isinstance(names, list | tuple) or not all(isinstance(value, str) for value in names):
+            raise InputError(f"{place}: {key}: expected a list of names")
+    if unknown := [method for method in methods if method not in METHODS]:
+        raise InputError(f"{place}: methods: {unknown[0]!r} is not one of {', '.join(METHODS)}")
+    values = _choices(entry["choices"], place) if entry.get("choices") else _range(entry, place)
+    parameter = Parameter(name, methods=tuple(methods), tasks=tuple(tasks), **values)
+    low, high = parameter.low, parameter.high
+    middle = math.sqrt(low * high) if parameter.log else (low + high) / 2
+    for value in parameter.choices or (low, high, parameter.rounded(middle)):
+        make_config({name: value} | ({"method": methods[0]} if methods else {}), origin)
+    return parameter
+
+
+def _choices(values: Any, place: str) -> Values:
+    if not isinstance(values, list | tuple):
+        raise InputError(f"{place}: choices: expected a list")
+    kinds = {type(value) for value in values}
+    if kinds == {int, float}:
+        values, kinds = [float(value) for value in values], {float}
+    if len(kinds) != 1 or not kinds <= {int, float, str, bool}:
+        raise InputError(f"{place}: choices: expected only numbers, only strings, or only true and false")
+    if len(set(values)) < len(values):
+        raise InputError(f"{place}: choices: duplicate value")
+    return {"choices": tuple(values)}
+
+
+def _range(entry: Values, place: str) -> Values:
+    ends: list[Any] = [entry.get("low"), entry.get("high")]
+    log = entry.get("log", False)
+    if not all(type(end) in (int, float) and math.isfinite(end) for end in ends):
+        raise InputError(f"{place}: expected choices, or numbers low and high")
+    low, high = ends
+    if low >= high:
+        raise InputError(f"{place}: low must be less than high, not {low} and {high}")
+    if not isinstance(log, bool) or (log and low <= 0):
+        raise InputError(f"{place}: log = true needs a low above 0")
+    return {"low": low, "high": high, "log": log}

@@ -132,13 +132,22 @@ def draw_graphs(store: GraphStore, path: Path) -> None:
 
 
 def _layout(edges: np.ndarray, n: int) -> np.ndarray:
-    """[n, 2] positions whose distances are close to the lengths of shortest paths (classical scaling)."""
+    """[n, 2] positions whose distances are close to the lengths of shortest paths (stress majorisation)."""
     import scipy.sparse
     from scipy.sparse.csgraph import shortest_path
 
     adjacency = scipy.sparse.coo_array((np.ones(edges.shape[1]), tuple(edges)), shape=(n, n))
-    squared = shortest_path(adjacency, directed=False, unweighted=True) ** 2
-    squared[np.isinf(squared)] = squared[np.isfinite(squared)].max() + 1
-    centring = np.eye(n) - 1 / n
-    values, vectors = np.linalg.eigh(-centring @ squared @ centring / 2)
-    return np.pad(vectors * np.sqrt(np.maximum(values, 0)), ((0, 0), (1, 0)))[:, -2:]
+    wanted = shortest_path(adjacency, directed=False, unweighted=True)
+    wanted[np.isinf(wanted)] = wanted[np.isfinite(wanted)].max() / 2 + 1
+    weight = 1 / np.maximum(wanted, 1) ** 2
+    np.fill_diagonal(weight, 0)
+    inverse = np.linalg.pinv(np.diag(weight.sum(axis=1)) - weight)
+    angle = np.linspace(0, 2 * np.pi, n, endpoint=False)
+    place = np.stack([np.cos(angle), np.sin(angle)], axis=1) * np.sqrt(n)
+    for _ in range(200):
+        distance = np.linalg.norm(place[:, None] - place[None], axis=2)
+        pull = -weight * wanted / np.maximum(distance, 1e-9)
+        np.fill_diagonal(pull, 0)
+        np.fill_diagonal(pull, -pull.sum(axis=1))
+        place = inverse @ pull @ place
+    return place

@@ -1,7 +1,7 @@
 """Plans: which runs the questions of the paper need, and how a study remembers its plan."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -83,12 +83,8 @@ class Plan:
 
     Attributes:
         questions: names of the questions, see `QUESTIONS`.
-        datasets: names of the datasets.
-        methods: methods to run; None for all that the questions need.
-        tasks: task sets to run; None for all that the questions need.
-        splits: numbers of the splits.
-        settings: configuration of every run. Keys that are left out are filled in with the current defaults, so a
-            study keeps the settings it began with.
+        methods: methods to run; None for all that the questions need. The same for `tasks`.
+        settings: configuration of every run, in full: keys that are left out get the defaults of today.
         tuned: settings of single variants, by `config_name`; they override `settings`.
         choose: what linear probes choose the SVM's C by on validation graphs: `loss`, or None for C = 1.
         keep_models: whether the folders of finished runs stay.
@@ -154,11 +150,7 @@ class Plan:
         return make_config({**values, **identity})
 
     def tuned_name(self, variant: Variant, dataset: str) -> str:
-        """Name of the tuned configuration that a variant uses, if there is one.
-
-        A variant without its own uses that of its method on three tasks; fine-tuning uses that of the run it starts
-        from.
-        """
+        """Name of the tuned configuration that a variant uses, if there is one: its own, or that on three tasks."""
         name = config_name(dataset, variant.method, variant.tasks)
         other = config_name(dataset, BASE.get(variant.method, variant.method), TASKS)
         return other if name not in self.tuned and other in self.tuned else name
@@ -232,10 +224,9 @@ def make_plan(
     tuned: Mapping[str, Mapping[str, Any]] | None = None,
     **scope: Any,
 ) -> Plan:
-    """A plan from what a user asks for; None stands for what is not asked for.
+    """A plan from what a user asks for. What is None comes from the study in the folder, or from the defaults.
 
-    A new study uses the defaults instead. A study that has begun keeps its plan: it may be run in part or extended,
-    but its settings are fixed, and a request that contradicts them is refused.
+    A study that has begun may be run in part or extended, but a request that contradicts its settings is refused.
 
     Args:
         folder: folder of the study, which may have begun.
@@ -355,8 +346,3 @@ def parse_splits(text: str) -> tuple[int, ...]:
     if not splits or not set(splits) <= set(range(10)):
         raise InputError(f"--splits: {text!r}: splits are 0 to 9")
     return tuple(dict.fromkeys(splits))
-
-
-def names(values: str | None, default: Sequence[str]) -> tuple[str, ...]:
-    """Names from text separated by commas, or the default."""
-    return tuple(name.strip() for name in values.split(",")) if values else tuple(default)

@@ -1,14 +1,15 @@
 """The claims of the paper's questions Q1 to Q4, each restated as a check on a study's numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
 from same.metrics import compare, paired
 from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS
 from same.study.published import published
-from same.study.report.tables import LABELS, Source, baseline, delta_values, probe_of
+from same.study.report.tables import LABELS, Source, delta_values, probe_of
 from same.study.results import Study
 
 LEVEL = 0.05
@@ -19,6 +20,8 @@ CHANCE = (
     "The bars are ours where the paper is vague or speaks of one dataset; *published* counts the cells in which its "
     "own numbers reach them."
 )
+About = tuple[str, str, str, str]
+"""Question, text, protocol of link prediction and subject of a claim."""
 COLUMNS = ("question", "claim", "LP", "for", "verdict", "numbers", "published")
 
 
@@ -75,9 +78,7 @@ class Cells:
         if paper is not None:
             self.paper[place] = paper
 
-    def claim(
-        self, about: tuple[str, str, str, str], reached: int, holds: bool | None, numbers: str = "", sure: bool = False
-    ) -> Claim:
+    def claim(self, about: About, reached: int, holds: bool | None, numbers: str = "", sure: bool = False) -> Claim:
         """A claim about these cells, whose bar `reached` published numbers reach."""
         if self.run:
             least, most = (pick(map(len, self.run.values())) for pick in (min, max))
@@ -86,7 +87,7 @@ class Cells:
         beside = f"{reached} of {len(self.paper)}" if self.paper else ""
         return Claim(*about, holds, numbers, sure, len(self.run), len(self.ours), beside)
 
-    def all_reach(self, about: tuple[str, str, str, str], bar: float, unit: str = "", more: str = "") -> Claim:
+    def all_reach(self, about: About, bar: float, unit: str = "", more: str = "") -> Claim:
         """A claim that holds if all cells reach a bar."""
         run = self.run
         reached = sum(value >= bar - 1e-9 for value in self.paper.values())  # Differences of numbers with one digit.
@@ -124,23 +125,47 @@ def check_claims(study: Study) -> list[Claim]:
     return sorted(claims, key=lambda claim: claim.question)
 
 
-def _subjects(subject: str, tasks: tuple[str, ...], probe: str, protocol: str) -> list[Source]:
-    """The models that a claim is checked for."""
-    kinds = [(method, tasks) for method in SAMES] if subject == "SAME" else [("untrained", TASKS)]
-    return [Source(method, trained, probe, protocol) for method, trained in kinds]
+Model = tuple[str, tuple[str, ...]]
+"""A method and the tasks it was trained on."""
 
 
-def _differences(values: Mapping[int, float], base: Mapping[int, float]) -> list[float]:
-    """Differences over the splits that both have."""
-    return [a - b for a, b in zip(*paired(values, base), strict=True)]
+def _compare(
+    study: Study,
+    about: About,
+    cases: Iterable[tuple[tuple[str, ...], str, Model]],
+    probe: str = "linear",
+    *,
+    relative: bool = False,
+) -> Cells:
+    """Differences between the subject of a claim and a rival, in points or, if `relative`, in percent of the rival.
 
-
-def _published_gap(
-    question: str, dataset: str, task: str, ours: tuple[str, tuple[str, ...]], other: tuple[str, tuple[str, ...]]
-) -> float | None:
-    """Published difference between two (method, tasks), in points."""
-    a, b = (published(question, tasks, task, method, dataset) for method, tasks in (ours, other))
-    return None if a is None or b is None else a.value - b.value
+    Args:
+        study: study with the scores.
+        about: question, text, protocol of link prediction and subject of the claim.
+        cases: tasks that SAME is trained on, task that is measured, and rival, of each cell.
+        probe: probe of the subject, and of the rival too if it is `network`.
+        relative: whether differences are relative.
+    """
+    question, _, lp, subject = about
+    cells = Cells()
+    for dataset, (tasks, task, rival) in product(study.plan.datasets, cases):
+        protocol = lp if task == "lp" else "paper"
+        rival_probe = probe if probe == "network" else probe_of(rival[0], protocol)
+        base = Source(*rival, rival_probe, protocol).scores(study, dataset, task)
+        reference = published(question, rival[1], task, rival[0], dataset)
+        models: list[Model] = [(method, tasks) for method in SAMES] if subject == "SAME" else [("untrained", TASKS)]
+        for method, trained in models:
+            ours, theirs = paired(Source(method, trained, probe, protocol).scores(study, dataset, task), base)
+            gaps = [100 * a / b - 100 if relative else a - b for a, b in zip(ours, theirs, strict=True) if b]
+            paper, gap = published(question, tasks, task, method, dataset), None
+            if paper is not None and reference is not None:
+                gap = paper.value - reference.value
+                gap = 100 * gap / reference.value if relative else gap
+            name = f"{LABELS[method]} on {'+'.join(tasks)}"
+            if subject != "SAME":  # What differs between cells is the rival.
+                name = method if len(rival[1]) == 1 else f"{method} against {LABELS[rival[0]]} on {'+'.join(rival[1])}"
+            cells.add(f"{dataset} {task.upper()}, {name}", gaps, gap)
+    return cells
 
 
 def _never_below(
@@ -148,33 +173,17 @@ def _never_below(
 ) -> Claim:
     kind = "single-task" if question == "Q1" else "multi-task"
     text = f"a linear classifier on {kind} embeddings is never more than {points:g} points below single-task Cl"
-    cells = Cells()
-    for dataset in study.plan.datasets:
-        for tasks, task in ((trained, task) for trained in task_sets for task in trained):
-            protocol = lp if task == "lp" else "paper"
-            base = baseline(study, dataset, task, protocol)
-            for source in _subjects(subject, tasks, "linear", protocol):
-                trained = f" on {'+'.join(tasks)}" if subject == "SAME" else ""
-                place = f"{dataset} {task.upper()}, {LABELS[source.method]}{trained}"
-                paper = _published_gap(question, dataset, task, (source.method, tasks), ("classical", (task,)))
-                cells.add(place, _differences(source.scores(study, dataset, task), base), paper)
+    about = (question, text, lp, subject)
+    cells = _compare(study, about, [(tasks, task, ("classical", (task,))) for tasks in task_sets for task in tasks])
     better = sum(np.mean(gaps) > 0 for gaps in cells.run.values())
-    return cells.all_reach((question, text, lp, subject), -points, more=f"; better in {better} of {len(cells.run)}")
+    return cells.all_reach(about, -points, more=f"; better in {better} of {len(cells.run)}")
 
 
 def _finetuning_loses(study: Study, lp: str, subject: str) -> Claim:
     text = "the fine-tuned model is almost always (nine times in ten) outperformed by the linear classifier"
-    cells = Cells()
-    for dataset in study.plan.datasets:
-        for tasks, task in ((trained, task) for trained in PAIRS for task in trained):
-            protocol = lp if task == "lp" else "paper"
-            tuned = Source("finetuned", tasks, probe_of("finetuned", protocol), protocol).scores(study, dataset, task)
-            for source in _subjects(subject, tasks, "linear", protocol):
-                place = f"{dataset} {task.upper()}, {LABELS[source.method]} on {'+'.join(tasks)}"
-                paper = _published_gap("Q2", dataset, task, (source.method, tasks), ("finetuned", tasks))
-                cells.add(place, _differences(source.scores(study, dataset, task), tuned), paper)
-    about, run = ("Q2", text, lp, subject), list(cells.run.values())
-    reached = sum(gap > 1e-9 for gap in cells.paper.values())
+    about = ("Q2", text, lp, subject)
+    cells = _compare(study, about, [(tasks, task, ("finetuned", tasks)) for tasks in PAIRS for task in tasks])
+    run, reached = list(cells.run.values()), sum(gap > 1e-9 for gap in cells.paper.values())
     if not run:
         return cells.claim(about, reached, None)
     lost = sum(np.mean(gaps) > 0 for gaps in run)
@@ -185,20 +194,9 @@ def _finetuning_loses(study: Study, lp: str, subject: str) -> Claim:
 
 def _unseen_tasks(study: Study, lp: str, subject: str) -> Claim:
     text = "on a task it was not trained on, a network on the embeddings is at least 10 % better than on those of Cl"
-    cells = Cells()
-    for dataset in study.plan.datasets:
-        for tasks in PAIRS:
-            (unseen,) = set(TASKS) - set(tasks)
-            protocol = lp if unseen == "lp" else "paper"
-            base = Source("classical", tasks, "network", protocol).scores(study, dataset, unseen)
-            reference = published("Q3", tasks, unseen, "classical", dataset)
-            for source in _subjects(subject, tasks, "network", protocol):
-                values = source.scores(study, dataset, unseen)
-                gains = [100 * values[k] / base[k] - 100 for k in sorted(values) if base.get(k)]
-                paper = published("Q3", tasks, unseen, source.method, dataset)
-                gain = None if paper is None or reference is None else 100 * paper.value / reference.value - 100
-                cells.add(f"{dataset} {'+'.join(tasks)}→{unseen}, {LABELS[source.method]}", gains, gain)
-    return cells.all_reach(("Q3", text, lp, subject), 10, " %")
+    about = ("Q3", text, lp, subject)
+    cases = [(tasks, task, ("classical", tasks)) for tasks in PAIRS for task in TASKS if task not in tasks]
+    return _compare(study, about, cases, "network", relative=True).all_reach(about, 10, " %")
 
 
 def _delta_m(study: Study, lp: str, subject: str) -> Claim:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from helpers import random_store
-from same.episodes import EpisodeSampler, concurrent_batch, concurrent_episode, fixed, whole_episode
+from same.episodes import EpisodeSampler, concurrent_batch, concurrent_episode, validation_episodes, whole_episode
 from same.errors import InputError
 from same.tasks import make_tasks
 
@@ -62,7 +62,7 @@ def test_draws_depend_on_seed_split_epoch_and_step_alone(store):
 def test_validation_uses_all_graphs_for_every_task_and_never_changes(store):
     tasks = make_tasks(["gc", "nc", "lp"], store)
     ids = np.array([3, 9, 17, 20, 31])
-    first, second = (fixed(whole_episode, store, tasks, ids, count=2) for _ in range(2))
+    first, second = (validation_episodes(whole_episode, store, tasks, ids, count=2) for _ in range(2))
     for a, b in zip(first, second, strict=True):
         assert graphs_of(a) == graphs_of(b) == dict.fromkeys(("gc", "nc", "lp"), ids.tolist())
         for part, other in zip(a, b, strict=True):
@@ -96,7 +96,10 @@ def test_concurrent_episodes_have_other_graphs_on_either_side(store):
 def test_what_a_task_is_validated_on_does_not_depend_on_the_others(store):
     ids = np.arange(12)
     for build in (whole_episode, concurrent_batch):
-        alone, among = (fixed(build, store, make_tasks(names, store), ids)[0] for names in (["lp"], ["nc", "gc", "lp"]))
+        alone, among = (
+            validation_episodes(build, store, make_tasks(names, store), ids)[0]
+            for names in (["lp"], ["nc", "gc", "lp"])
+        )
         assert alone[-1][-1].index.tolist() == among[-1][-1].index.tolist()
 
 
@@ -112,7 +115,7 @@ def test_too_few_graphs_are_refused(store):
     with pytest.raises(InputError, match="batch_size: 3 tasks need at least 6 graphs an episode, not 5 of 40"):
         EpisodeSampler(store, np.arange(40), tasks, batch_size=5)
     with pytest.raises(InputError, match="at least two are needed"):
-        fixed(whole_episode, store, tasks, np.arange(1))
+        validation_episodes(whole_episode, store, tasks, np.arange(1))
 
 
 def test_real_episodes(real_sets):

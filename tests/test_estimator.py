@@ -143,7 +143,7 @@ def test_fitting_repeats_and_leaves_torch_alone(fitted):
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    again = clone(fitted).fit(to_pyg(GRAPHS))
+    again = clone(fitted).fit(to_pyg(GRAPHS, codes=True))
     assert torch.equal(torch.rand(3), expected)
     assert np.array_equal(again.transform(NEW), fitted.transform(NEW))
     assert again.history_ == fitted.history_
@@ -323,7 +323,7 @@ def test_graphs_without_attributes_are_known_by_their_degrees(tmp_path):
         ({"weighting": Uncertainty(["gc"]), "weights": {"gc": 1.0}}, "weights go with weighting='fixed'"),
         ({"weights": {"xx": 1.0}}, "weights: xx: not among the tasks"),
         ({"output": "edges"}, "output: 'edges' is not one of nodes, graphs, list"),
-        ({"validation": 1.0}, "validation: a share of the graphs lies between 0 and 1"),
+        ({"validation": 1.0}, "validation: a share of the graphs is between 0 and 1"),
         ({"validation": [99]}, r"validation: expected a share or places of graphs, 0\.\.59"),
         ({"validation": np.ones(60, bool)}, "validation: names all graphs"),
         ({"device": "abacus"}, "device: 'abacus' is not one of"),

@@ -12,7 +12,7 @@ from helpers import random_store
 from same.config import Config
 from same.errors import InputError
 from same.experiment import embed_set, load_trained, run
-from same.graphs import GraphBatch, GraphStore, Split, load, planted, save_store
+from same.graphs import GraphBatch, GraphStore, Split, load, planted
 from same.linear import fit_linear, predict_linear
 from same.metrics import scores
 from same.probes import Evaluation, Score, evaluate_run
@@ -92,10 +92,10 @@ def test_both_protocols_are_what_each_is_alone_from_one_loading(trained, monkeyp
         loadings.append(args)
         return real(*args)
 
-    how = {"probes": ("linear", "own"), "networks": ("lp",), "choose": "loss"}
-    paper, released = (evaluate_run(trained, protocols=(protocol,), **how) for protocol in ("paper", "released"))
+    options = {"probes": ("linear", "own"), "networks": ("lp",), "choose": "loss"}
+    paper, released = (evaluate_run(trained, protocols=(protocol,), **options) for protocol in ("paper", "released"))
     monkeypatch.setattr("same.experiment.load", counted)
-    both = evaluate_run(trained, protocols=("paper", "released"), **how)
+    both = evaluate_run(trained, protocols=("paper", "released"), **options)
     assert len(loadings) == 1
     assert {row for row in both if row.protocol == "paper"} == set(paper)
     # The protocols differ in link prediction alone; other tasks are evaluated under the first.
@@ -302,7 +302,7 @@ def test_embed(trained, tmp_path):
 
 
 def test_embed_refuses_other_attributes(trained, tmp_path):
-    save_store(random_store(0, [5] * 12), tmp_path / "other")
+    random_store(0, [5] * 12).save(tmp_path / "other")
     with pytest.raises(InputError, match="its nodes have 3 attributes, the inputs were fitted on 24"):
         embed_set(trained, str(tmp_path / "other"), tmp_path / "e.npz")
     with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy, parquet"):

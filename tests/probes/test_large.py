@@ -12,7 +12,7 @@ import torch
 from commands import same
 from helpers import random_store
 from same.config import Config
-from same.episodes import VALIDATION_NODES, count_targets, fixed, whole_episode
+from same.episodes import VALIDATION_NODES, validation_episodes, whole_episode
 from same.errors import InputError
 from same.experiment import embed_set, load_trained, run
 from same.graphs import GraphStore, load, open_store, planted, save_store, write_store
@@ -67,13 +67,13 @@ def test_validation_of_a_large_set_is_a_sample():
     store = GraphStore.join([planted(2000, seed) for seed in range(3)])
     ids, tasks = np.arange(store.num_graphs), make_tasks(["gc", "nc"], store)
     assert store.num_nodes > 2 * VALIDATION_NODES
-    episodes = fixed(whole_episode, store, tasks, ids, count=2)
+    episodes = validation_episodes(whole_episode, store, tasks, ids, count=2)
     for episode in episodes:
         nodes = sum(part[1].inputs.num_nodes for part in episode if part.task.name == "nc")
         assert 0.99 * VALIDATION_NODES < nodes <= VALIDATION_NODES
     sets = [set(episode[1].support.inputs.graph_ids.tolist()) for episode in episodes]
     assert sets[0] != sets[1]
-    again = fixed(whole_episode, store, tasks, ids, count=2)
+    again = validation_episodes(whole_episode, store, tasks, ids, count=2)
     assert sets[0] == set(again[0][1].support.inputs.graph_ids.tolist())
     assert count_targets(episodes[0])["gc"] > 500
 
@@ -208,6 +208,7 @@ folder = Path(sys.argv[1])
 config = Config(dataset=str(folder / "set"), width=64, max_epochs=1, batch_size=2000, validation_episodes=1)
 run(config, folder / "run")
 embed_set(folder / "run", str(folder / "set"), folder / "e", kind="npy")
+from same.probes import evaluate_run
 evaluate_run(folder / "run", probes=["linear"], floors=False, tasks=["gc", "nc"])
 """
 

@@ -99,7 +99,7 @@ def test_a_pickle_everywhere_else(tmp_path, evil):
     with pytest.raises(DamagedError):
         read_search(tmp_path)
     (tmp_path / "SET.zip").write_bytes(evil)
-    with pytest.raises(InputError, match="not a whole zip file"):
+    with pytest.raises(InputError, match="not a complete zip file"):
         load(tmp_path / "SET.zip")
     folder = write_tu(tmp_path / "TOY")
     (folder / "TOY_node_attributes.txt").write_bytes(evil)

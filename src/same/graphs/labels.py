@@ -120,7 +120,7 @@ class Labels:
 
     def take(self, rows: Array) -> "Labels":
         """Entries at some rows."""
-        return replace(self, y=self.y[rows], known=None if self.known is None else self.known[rows])
+        return Labels(self.level, self.y[rows], self.classes, None if self.known is None else self.known[rows])
 
     def matched(self, classes: Sequence[Value]) -> "Labels":
         """The same classes coded by another sequence of classes, matched by value.
@@ -144,6 +144,16 @@ def find_column(levels: Mapping[str, Level], level: Level, name: str | None = No
     """Name of the column of a level, or None: `y` for graphs, `node_y` or else `y` for nodes, or the one named."""
     candidates = _DEFAULTS[level] if name is None else (name,)
     return next((column for column in candidates if levels.get(column) == level), None)
+
+
+def typed_classes(texts: Sequence[str]) -> tuple[Value, ...]:
+    """Classes that version 0.1 wrote as text: whole numbers if all of them look like it.
+
+    >>> typed_classes(["-1", "7"]), typed_classes(["01", "7"])
+    ((-1, 7), ('01', '7'))
+    """
+    whole = all(text.removeprefix("-").isdecimal() and str(int(text)) == text for text in texts)
+    return tuple(int(text) for text in texts) if whole else tuple(texts)
 
 
 def _array(values: Any, name: str) -> Array:

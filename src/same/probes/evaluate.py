@@ -51,7 +51,8 @@ class Evaluation:
     Attributes:
         experiment: graphs, split, tasks and untrained model of the configuration.
         cases: tasks to evaluate, each under a protocol.
-        examples: examples by case and part of the split; none for a large set, whose features go through the disk.
+        large: whether features go through the disk; there are linear probes only then.
+        examples: examples by case and part of the split; none if `large`.
     """
 
     def __init__(
@@ -72,8 +73,9 @@ class Evaluation:
         store, split = self.experiment.store, self.experiment.split
         names = list(tasks or [name for name, kind in TASKS.items() if not kind.missing(store)])
         self.cases = make_cases(make_tasks(names, store, pair=self.pair), tuple(protocols))
+        self.large = most_graphs is not None or is_large(store, config.width)
         self.examples: dict[Case, dict[str, Examples]] = {}
-        if most_graphs is None and not is_large(store, config.width):
+        if not self.large:
             self.examples = probe_examples(store, split, self.cases, seed=config.seed, k=config.split)
             for case in [case for case in self.cases if case.task.kind == "links" and tasks is None]:
                 if any(len(part.y.unique()) < 2 for part in self.examples[case].values()):
@@ -98,8 +100,10 @@ class Evaluation:
             networks: tasks with a network probe.
             part: part of the split to score.
         """
-        config, probes = self.config, tuple(probes)
-        if not self.examples:
+        config, probes, networks = self.config, tuple(probes), tuple(networks)
+        if not probes and not networks:
+            return []
+        if self.large:
             with tempfile.TemporaryDirectory(prefix="same-probe-") as folder:
                 features = disk_features(
                     self.experiment.store,
@@ -114,8 +118,8 @@ class Evaluation:
                 return self._linear(model, features, probes, part)
         flat = [self.examples[case][name] for case in self.cases for name in PARTS]
         with torch.no_grad():
-            known = iter(encode_once(lambda batch: torch.cat([encode(piece) for piece in batch.pieces(NODES)]), flat))
-        embedded = {case: {name: next(known) for name in PARTS} for case in self.cases}
+            encoded = iter(encode_once(lambda batch: torch.cat([encode(piece) for piece in batch.pieces(NODES)]), flat))
+        embedded = {case: {name: next(encoded) for name in PARTS} for case in self.cases}
         features = {case: {name: case.features(e) for name, e in parts.items()} for case, parts in embedded.items()}
         rows = self._linear(model, features, probes, part)
         for case in [case for case in self.cases if case.task.name in networks]:
@@ -142,7 +146,7 @@ class Evaluation:
             rows += self._scores(model, probe, case, part, y, predicted)
         return rows
 
-    def own(self, trained: Trained) -> list[Score]:
+    def own_heads(self, trained: Trained) -> list[Score]:
         """Scores of a trained model's own heads on the test graphs."""
         rows = []
         for case in [case for case in self.cases if case.task.name in trained.heads]:
@@ -199,7 +203,7 @@ def evaluate_run(
     )
     linear = [probe for probe in LINEAR if probe in probes]
     networks = tuple(TASKS) if "network" in probes else tuple(networks)
-    if not evaluation.examples:
+    if evaluation.large:
         if not linear:
             raise InputError(f"probes: {', '.join(probes)}: a set of this size has linear probes only")
         if others := [probe for probe in probes if probe not in LINEAR] + ["network"] * bool(networks):
@@ -208,6 +212,6 @@ def evaluate_run(
     # The untrained encoder is a floor already.
     done = {row.probe for row in rows if row.model == run.config.method}
     rows += evaluation.probe(run.config.method, run.encoder, [p for p in linear if p not in done], networks)
-    if "own" in probes and evaluation.examples:
-        rows += evaluation.own(run)
+    if "own" in probes and not evaluation.large:
+        rows += evaluation.own_heads(run)
     return rows

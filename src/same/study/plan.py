@@ -1,7 +1,7 @@
 """Plans: which runs the questions of the paper need, and how a study remembers its plan."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -355,8 +355,3 @@ def parse_splits(text: str) -> tuple[int, ...]:
     if not splits or not set(splits) <= set(range(10)):
         raise InputError(f"--splits: {text!r}: splits are 0 to 9")
     return tuple(dict.fromkeys(splits))
-
-
-def names(values: str | None, default: Sequence[str]) -> tuple[str, ...]:
-    """Names from text separated by commas, or the default."""
-    return tuple(name.strip() for name in values.split(",")) if values else tuple(default)

@@ -23,8 +23,7 @@ from same.errors import DamagedError
 from same.files import atomic
 from same.methods.registry import get
 from same.probes.evaluate import Score
-from same.study.engines.base import RUNS as RUNS  # For tuning, until it has moved.
-from same.study.engines.base import read_error as read_error
+from same.study.engines.base import read_error
 from same.study.plan import Plan, read_plan
 
 RUNS_TABLE, SCORES_TABLE = "runs.csv", "scores.csv.gz"

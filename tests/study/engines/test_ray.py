@@ -17,7 +17,6 @@ from same.config import Config
 from same.errors import InputError
 from same.study.engines import Job, execute
 from same.study.engines.ray import RayEngine, connect
-from same.study.engines.worker import MARK
 from same.study.results import RUNS_TABLE, SCORES_TABLE, Results
 from study_helpers import COMMAND, same
 
@@ -33,7 +32,7 @@ def test_options_are_checked_before_anything_is_written(tmp_path):
     for arguments, message in [
         (("--engine", "ray", "--address", "nowhere"), "--address: 'nowhere' is not HOST:PORT"),
         (("--engine", "ray", "--address", closed), f"--address: nothing answers at {closed}"),
-        (("--address", closed), "--address: goes with --engine ray"),
+        (("--address", closed), "--address: needs --engine ray"),
     ]:
         if "ray" in arguments and not RAY.is_file():
             message = "--engine: ray is not installed"
@@ -158,6 +157,7 @@ def _busy_workers():
 def test_a_study_survives_the_loss_of_a_worker_a_node_and_the_driver(cluster, tmp_path):
     address, environment, nodes = cluster
     command = [*COMMAND, "study", "--out", tmp_path / "ray", *EIGHT, "--engine", "ray", "--address", address]
+    command += ["--checkpoints", tmp_path / "checkpoints"]
 
     def done():
         return len(Results.read(tmp_path / "ray").runs)
@@ -172,7 +172,7 @@ def test_a_study_survives_the_loss_of_a_worker_a_node_and_the_driver(cluster, tm
     with (tmp_path / "err").open("w") as err:
         process = subprocess.Popen(command, env=environment, stderr=err, stdout=subprocess.DEVNULL)
         try:
-            _wait(lambda: busy() and list((tmp_path / "ray").glob("runs/*/checkpoint*")), 900, process)
+            _wait(lambda: busy() and list(tmp_path.glob("checkpoints/*/checkpoint*")), 900, process)
             os.kill(_busy_workers()[0], signal.SIGKILL)
             times.append(("worker killed", time.monotonic()))
             _wait(lambda: done() >= 2 and busy(), 900, process)
@@ -197,7 +197,6 @@ def test_a_study_survives_the_loss_of_a_worker_a_node_and_the_driver(cluster, tm
     ended = [re.findall(r"^\[\d/8\] (.*) done in", text, re.MULTILINE) for text in (said, again.stderr)]
     assert len(ended[1]) == 8 - len(before)
     assert len({*ended[0], *ended[1]}) == len(ended[0]) + len(ended[1])
-    assert not (tmp_path / "ray" / "runs" / MARK).exists()
     code, _, err = same("study", "--out", tmp_path / "local", *EIGHT)
     assert code == 0, err
     assert (tmp_path / "ray" / SCORES_TABLE).read_bytes() == (tmp_path / "local" / SCORES_TABLE).read_bytes()

@@ -11,7 +11,7 @@ from same.errors import InputError
 from same.graphs import load
 from same.study.engines import Job, execute
 from same.study.engines.remote import RemoteFolder
-from same.study.engines.worker import Driver, make_mark, pack_set, unpack_set, work
+from same.study.engines.worker import FOLDER, Driver, pack_set, unpack_set, work
 
 SMALL = Config(width=8, max_epochs=6, validate_every=1, batch_size=100, validation_episodes=1)
 SHORT = SMALL.model_copy(update={"max_epochs": 1})
@@ -27,15 +27,13 @@ def name_of(folder, data):
     return folder.name
 
 
-@pytest.mark.parametrize("address", ["file://{}/remote", "memory://remote-of-a-test", "{}/remote", None])
+@pytest.mark.parametrize("address", ["file://{}/remote", "memory://remote-of-a-test", "{}/remote", FOLDER])
 def test_a_run_continues_from_its_remote_folder_with_the_same_bits(tmp_path, address):
     job = Job(SMALL, tmp_path / "runs" / SMALL.key, keep=True)
-    driver = Driver(checkpoints=None if address is None else address.format(tmp_path))
-    if address is None:  # The run's folder, which the worker sees.
-        driver = Driver(mark=make_mark(job.folder.parent))
+    driver = Driver(checkpoints=address.format(tmp_path))
     with pytest.raises(KeyboardInterrupt):
         work(dataclasses.replace(job, give_up=interrupt), {}, {}, None, driver)
-    remote = RemoteFolder(str(job.folder) if address is None else f"{driver.checkpoints}/{SMALL.key}")
+    remote = RemoteFolder(str(job.folder) if address == FOLDER else f"{driver.checkpoints}/{SMALL.key}")
     remote.download(tmp_path / "copy")
     assert len((tmp_path / "copy" / "history.jsonl").read_text().splitlines()) == 4
     outcome, files, problem = work(job, {}, {}, None, driver)

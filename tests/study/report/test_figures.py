@@ -1,22 +1,10 @@
 from dataclasses import replace
 
 from helpers import random_store
-from same.saved import read_history
-from same.study.report.figures import bar_figures, draw_graphs, embedding_figures, learning_curves
+from same.study.report.figures import bar_figures, draw_graphs, embedding_figures
 from same.study.report.tables import make_tables
 from same.study.results import Study
 from study_helpers import Q4, SCORES, made_study
-
-
-def test_curves_are_losses_whatever_training_stops_on(finished, monkeypatch):
-    def by_score(folder):
-        return [record | {"objective": -1e6} for record in read_history(folder)]
-
-    study = Study.open(finished)
-    drawn = learning_curves(study)
-    monkeypatch.setattr("same.saved.read_history", by_score)
-    assert learning_curves(study) == drawn
-    assert list(drawn) == ["curves-planted"]
 
 
 def test_embeddings_are_drawn_where_the_model_and_the_dataset_are(finished, tmp_path):

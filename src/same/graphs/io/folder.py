@@ -12,7 +12,7 @@ import numpy as np
 from same.errors import InputError
 from same.files import atomic
 from same.graphs.flat import Array
-from same.graphs.labels import Labels, Value
+from same.graphs.labels import Labels, Value, typed_classes
 from same.graphs.store import GraphStore
 
 HEADER = "store.json"
@@ -138,8 +138,7 @@ def _from_format_1(header: dict[str, Any]) -> dict[str, Any]:
     for name, level in (("y", "graph"), ("node_y", "node")):
         if (array := f"{level}_y") in header["arrays"]:
             classes = header[f"{level}_classes"]
-            if classes and all(text.removeprefix("-").isdecimal() and str(int(text)) == text for text in classes):
-                classes = [int(text) for text in classes]
+            classes = None if classes is None else typed_classes(classes)
             labels.append({"name": name, "level": level, "classes": classes, "array": array})
     return {**header, "labels": labels}
 

@@ -144,7 +144,7 @@ def _by_part(path: Path, texts: _Texts) -> tuple[str, _Texts]:
     """Name of the one set among some files, and its files by their part of the set."""
     names = [file.removesuffix("_A.txt") for file in texts if file.endswith("_A.txt")]
     if len(names) != 1:
-        raise InputError(f"{path}: {len(names)} TU sets (files *_A.txt), expected one")
+        raise InputError(f"{path}: holds {len(names)} TU sets (files *_A.txt), expected one")
     (name,) = names
     start, end = f"{name}_", ".txt"
     return name, {f[len(start) : -len(end)]: t for f, t in texts.items() if f.startswith(start) and f.endswith(end)}
@@ -187,7 +187,7 @@ class _Table:
         """The numbers; raises `InputError` unless they are finite in float32."""
         if (bad := not_finite(self.values)).any():
             row, column = np.argwhere(bad)[0]
-            self.fail(row, f"{self.values[row, column]} is not a finite number in float32")
+            self.fail(row, f"{self.values[row, column]} is not a finite number")
         return self.values
 
     def fail(self, row: int, what: str) -> NoReturn:

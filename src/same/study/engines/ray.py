@@ -20,7 +20,7 @@ from same.errors import InputError
 from same.files import CONFIG
 from same.study.engines.base import Event, Job, take
 from same.study.engines.remote import RemoteFolder
-from same.study.engines.worker import MARK, Driver, make_mark, pack_set, read_files, work, write_files
+from same.study.engines.worker import FOLDER, Driver, pack_set, read_files, work, write_files
 
 log = logging.getLogger("same")
 
@@ -36,8 +36,8 @@ class RayEngine:
         cpus: number of CPUs, and of threads, per run.
         gpus: number of GPUs per run; fractions are possible.
         retries: how often a run is tried again when its worker or machine is lost.
-        checkpoints: a folder or fsspec address that all machines can reach. By default the folders of the runs, on
-            machines that see them; elsewhere a lost run starts again.
+        checkpoints: a folder or fsspec address that all machines can reach. A local Ray uses the folders of the runs
+            by default; on a cluster without one, a lost run starts again.
     """
 
     address: str | None = None
@@ -57,14 +57,12 @@ class RayEngine:
         waiting, ended, lost = list(jobs), set[str](), Counter[str]()
         planned = {job.config.key for job in jobs}
         running: dict[Any, Job] = {}
+        is_local = self.address is None and "RAY_ADDRESS" not in os.environ
+        driver = Driver(str(Path.cwd()), self.checkpoints or (FOLDER if is_local else None), self.cpus, self.gpus)
 
         def submit(job: Job) -> None:
             sent = replace(job, folder=job.folder.resolve())
             first = read_files(job.folder.parent / job.after) if job.after else {}
-            mark = make_mark(sent.folder.parent) if self.checkpoints is None else ""
-            driver = Driver(
-                cwd=str(Path.cwd()), mark=mark, checkpoints=self.checkpoints, cpus=self.cpus, gpus=self.gpus
-            )
             running[task.remote(sent, read_files(sent.folder), first, sets[job.config.dataset], driver)] = job
 
         try:
@@ -98,9 +96,6 @@ class RayEngine:
                     ray.cancel(ref)
             if running:
                 ray.wait(list(running), num_returns=len(running), timeout=_PATIENCE_SECONDS)
-            if self.checkpoints is None:
-                for parent in {job.folder.resolve().parent for job in jobs}:
-                    (parent / MARK).unlink(missing_ok=True)
 
     def _room(self, ray: Any) -> int:
         """Number of runs that the cluster has room for at this moment."""

@@ -4,7 +4,6 @@ import hashlib
 import io
 import logging
 import os
-import secrets
 import socket
 import tempfile
 import time
@@ -26,8 +25,8 @@ log = logging.getLogger("same")
 Files = dict[str, bytes]
 """Contents of the files of a run's folder, by name."""
 
-MARK = ".seen-by-ray"
-"""A file in the folder of runs. A machine that reads the driver's mark in it shares this folder with the driver."""
+FOLDER = "the folder of the run"
+"""In the place of an address: workers share a disk with the driver."""
 
 _UPLOAD_SECONDS, _UPLOAD_SHARE = 5.0, 0.02  # Least time between two uploads, and their largest share of the time.
 
@@ -44,15 +43,6 @@ def write_files(folder: Path, files: Files) -> None:
     for name in sorted(files, key=lambda name: (name == RESULT, name)):
         with atomic(folder / name) as temporary:
             temporary.write_bytes(files[name])
-
-
-def make_mark(runs: Path) -> str:
-    """The mark of a folder of runs, written if there is none."""
-    path = runs / MARK
-    if not path.is_file():
-        with atomic(path) as temporary:
-            temporary.write_text(secrets.token_hex(8), encoding="utf-8")
-    return path.read_text(encoding="utf-8")
 
 
 def pack_set(dataset: str, data: Path | None) -> tuple[str, bytes] | None:
@@ -83,17 +73,13 @@ def unpack_set(packed: tuple[str, bytes]) -> Path:
 
 @dataclass(frozen=True)
 class Driver:
-    """What a worker knows about its driver: the mark of its folder of runs and the options of `RayEngine`, too.
+    """What a worker knows about its driver: its working directory, where relative paths start, and its options."""
 
-    Relative paths of datasets start at its working directory.
-    """
-
-    version: str = __version__
     cwd: str = "/"
-    mark: str = ""
     checkpoints: str | None = None
     cpus: float = 1
     gpus: float = 0
+    version: str = __version__
 
 
 def work(
@@ -118,7 +104,10 @@ def work(
     if Path(driver.cwd).is_dir():
         os.chdir(driver.cwd)
     data = job.data if packed is None else unpack_set(packed)
-    remote = _remote_folder(job, driver)
+    remote = None
+    if driver.checkpoints is not None:
+        address = f"{driver.checkpoints.rstrip('/')}/{job.config.key}"
+        remote = RemoteFolder(str(job.folder) if driver.checkpoints == FOLDER else address)
     with tempfile.TemporaryDirectory(prefix="same-run-") as scratch:
         folder = Path(scratch, "runs", job.config.key)
         write_files(folder, files)
@@ -154,13 +143,3 @@ def work(
         if outcome.training is not None:  # A finished run needs no checkpoint.
             kept = {name: content for name, content in kept.items() if "checkpoint" not in name}
         return outcome, kept, ""
-
-
-def _remote_folder(job: Job, driver: Driver) -> RemoteFolder | None:
-    """Where the run's checkpoints go, if there is a place that the driver or other machines can reach."""
-    if driver.checkpoints is not None:
-        return RemoteFolder(f"{driver.checkpoints.rstrip('/')}/{job.config.key}")
-    mark = job.folder.parent / MARK
-    if mark.is_file() and mark.read_text(encoding="utf-8") == driver.mark:
-        return RemoteFolder(str(job.folder))
-    return None

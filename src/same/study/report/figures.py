@@ -11,9 +11,9 @@ from same.graphs.store import GraphStore
 from same.study.engines.base import RUNS
 from same.study.plan import SAMES, TASKS
 from same.study.published import NAMES
-from same.study.report.svg import bars, lines, scatter
+from same.study.report.svg import bars, scatter
 from same.study.report.tables import LABELS, Table
-from same.study.results import Run, Study
+from same.study.results import Study
 
 log = logging.getLogger("same")
 
@@ -21,11 +21,8 @@ _DRAWN = 600
 
 
 def make_figures(study: Study, tables: list[Table], data: Path | None) -> dict[str, str]:
-    """All figures of a study as SVG, by name.
-
-    Learning curves and embeddings need the folders of runs, and are drawn for a study that keeps its models.
-    """
-    return {**bar_figures(study, tables), **learning_curves(study), **embedding_figures(study, data)}
+    """All figures of a study as SVG, by name; those of embeddings need a study that keeps its models."""
+    return {**bar_figures(study, tables), **embedding_figures(study, data)}
 
 
 def bar_figures(study: Study, tables: list[Table]) -> dict[str, str]:
@@ -51,35 +48,6 @@ def bar_figures(study: Study, tables: list[Table]) -> dict[str, str]:
     return figures
 
 
-def _three_task_runs(study: Study, dataset: str) -> list[Run]:
-    """Plain three-task runs of the first split whose folders exist."""
-    return [
-        run
-        for run in study.runs.values()
-        if (run.dataset, run.tasks, run.split) == (dataset, TASKS, study.plan.splits[0])
-        and (run.settings["weighting"], run.settings["adapts"]) == ("fixed", "all")
-        and (study.folder / RUNS / run.run).is_dir()
-    ]
-
-
-def learning_curves(study: Study) -> dict[str, str]:
-    """Validation losses of the three-task runs of the first split."""
-    from same.saved import read_history
-
-    figures = {}
-    for dataset in study.plan.datasets:
-        series = []
-        for run in [run for run in _three_task_runs(study, dataset) if run.epochs]:
-            records = read_history(study.folder / RUNS / run.run)
-            # Not the value that training stops on, which may be a score or have weights.
-            curve = [(r["epoch"], sum(task["loss"] for task in r["tasks"].values())) for r in records]
-            series.append((LABELS.get(run.method, run.method), curve))
-        if series := [(label, curve) for label, curve in series if curve]:
-            title = f"Validation loss, summed over three tasks, {dataset}, split {study.plan.splits[0]}"
-            figures[f"curves-{dataset}"] = lines(title, series, "epoch")
-    return figures
-
-
 def embedding_figures(study: Study, data: Path | None) -> dict[str, str]:
     """Node and graph embeddings of a three-task SAME run in two dimensions: UMAP if it is installed, otherwise PCA."""
     import torch
@@ -89,12 +57,13 @@ def embedding_figures(study: Study, data: Path | None) -> dict[str, str]:
 
     figures = {}
     for dataset in study.plan.datasets:
-        runs = {run.method: run for run in _three_task_runs(study, dataset)}
-        run = next((runs[method] for method in reversed(SAMES) if method in runs), None)
+        kind, kept = (dataset, TASKS, study.plan.splits[0]), (study.folder / RUNS)
+        runs = {r.method: r for r in study.runs.values() if (r.dataset, r.tasks, r.split) == kind}
+        run = next((runs[m] for m in reversed(SAMES) if m in runs and (kept / runs[m].run).is_dir()), None)
         if run is None:
             continue
         try:
-            trained = load_trained(study.folder / RUNS / run.run)
+            trained = load_trained(kept / run.run)
             store = load(dataset, data).with_inputs(trained.inputs)
         except InputError as error:
             log.warning("no figure of embeddings: %s", error)

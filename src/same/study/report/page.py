@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -88,34 +88,24 @@ def summary(study: Study) -> dict[str, Any]:
         "planned": len(study.configs),
         "done": len(study.runs),
         "failed": _first_lines(study.failed),
-        "claims": [
-            {**asdict(claim), "holds": None if claim.holds is None else bool(claim.holds)}
-            for claim in check_claims(study)
-        ],
+        "claims": [asdict(claim) for claim in check_claims(study)],
         "tables": [
-            {
-                "key": table.key,
-                "title": table.title,
-                "caption": table.caption,
-                "rows": [
-                    {table.first: label, "model": model, "column": column, **_values(cell)}
-                    for label, model, cells in table.rows
-                    for column, cell in zip(table.columns, cells, strict=True)
-                    if not cell.blank
-                ],
-            }
-            for table in make_tables(study)
+            {"key": t.key, "title": t.title, "caption": t.caption, "rows": list(_rows(t))} for t in make_tables(study)
         ],
     }
 
 
-def _values(cell: Cell) -> dict[str, Any]:
-    return {
-        "mean": cell.mean if cell.values else None,
-        "std": cell.std if cell.values else None,
-        "splits": cell.values,
-        "published": None if cell.published is None else cell.published.value,
-    }
+def _rows(table: Table) -> Iterator[dict[str, Any]]:
+    """The cells of a table as plain values."""
+    for label, model, cells in table.rows:
+        for column, cell in zip(table.columns, cells, strict=True):
+            if not cell.blank:
+                place = {table.first: label, "model": model, "column": column}
+                ours = {"mean": cell.mean, "std": cell.std} if cell.values else {"mean": None, "std": None}
+                paper, test = cell.published, cell.against
+                reference = {"published": paper and paper.value, "published_std": paper and paper.std}
+                tests = {"p": test and test.t_test, "wilcoxon": test and test.wilcoxon}
+                yield {**place, **ours, "splits": cell.values, **reference, "mark": cell.mark, **tests}
 
 
 def to_markdown(table: Table) -> str:
@@ -140,18 +130,14 @@ def _with_reference(cell: Cell) -> str:
 
 def to_csv(table: Table) -> str:
     """A table as CSV, one line per cell."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    columns = "model column mean std splits published published_std mark p wilcoxon"
-    writer.writerow((table.first, *columns.split()))
-    for label, model, cells in table.rows:
-        for column, c in zip(table.columns, cells, strict=True):
-            if c.blank:
-                continue
-            ours = (f"{c.mean:.4f}", f"{c.std:.4f}", len(c.values)) if c.values else ("not run", "", 0)
-            paper = c.published or ("", "")
-            tests = ("", "") if c.against is None else (f"{c.against.t_test:.4g}", f"{c.against.wilcoxon:.4g}")
-            writer.writerow((label, model, column, *ours, *paper, c.mark, *tests))
+    out, rows = io.StringIO(), []
+    for row in _rows(table):
+        numbers = {name: f"{row[name]:.4f}" for name in ("mean", "std") if row["splits"]}
+        tests = {name: f"{row[name]:.4g}" for name in ("p", "wilcoxon") if row[name] is not None}
+        rows.append({**row, "mean": "not run", **numbers, **tests, "splits": len(row["splits"])})
+    writer = csv.DictWriter(out, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return out.getvalue()
 
 

@@ -61,18 +61,6 @@ def bars(title: str, groups: Sequence[tuple[str, Sequence[tuple[str, float, floa
     return _svg(max(right, 330), _TOP + _HEIGHT + 48, [*body, *_legend(legend, left, _TOP + _HEIGHT + 38)], title)
 
 
-def lines(title: str, series: Sequence[tuple[str, Sequence[tuple[float, float]]]], x_label: str) -> str:
-    """Lines through the points (x, y) of named series."""
-    points = [p for _, members in series for p in members]
-    at, body = _frame(title, [p[0] for p in points], [p[1] for p in points], x_label)
-    for number, (label, members) in enumerate(series):
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (at(*p) for p in members))
-        body.append(f'<polyline points="{path}" fill="none" stroke="{_colour(number)}" stroke-width="1.5"/>')
-        for p in members[:: max(1, len(members) // 60)]:
-            body.append(_circle(*at(*p), 2, number, f"{label}: {p[1]:.3f} at {p[0]:g}"))
-    return _framed(title, body, [label for label, _ in series])
-
-
 def dots(
     title: str,
     points: Sequence[Dot],
@@ -92,14 +80,24 @@ def dots(
         ticks: ticks of the x axis as (place, text); round numbers by default.
         line: points (x, y) of a staircase.
     """
-    places = [p.x for p in points] + [x for x, _ in ticks or ()]
-    at, body = _frame(title, places, [p.y for p in points], x_label, ticks, margin=8)
+    places, heights = [p.x for p in points] + [x for x, _ in ticks or ()], [p.y for p in points]
+    x0, x1, y0, y1 = min(places), max(places), min(heights), max(heights)
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        across = (x - x0) / max(x1 - x0, 1e-9) * (_WIDTH - 16)
+        return _LEFT + 8 + across, _TOP + (y1 - y) / max(y1 - y0, 1e-9) * _HEIGHT
+
+    body = [_title(title, _LEFT), *_y_axis(y0, y1, _LEFT, _LEFT + _WIDTH, lambda y: at(x0, y)[1])]
+    for place, text in ticks or [(tick, f"{tick:g}") for tick in _ticks(x0, x1)]:
+        body.append(_text(at(place, y0)[0], _TOP + _HEIGHT + 18, text))
+    body.append(_text(_LEFT + _WIDTH, _TOP + _HEIGHT + 34, x_label, "end"))
     if line:
         first, *rest = (at(*point) for point in line)
         path = f"M{first[0]:.1f} {first[1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in rest)
         body.append(f'<path d="{path}" fill="none" stroke="{COLOURS[0]}" stroke-width="1.5"/>')
     body += [_circle(*at(p.x, p.y), 3, p.group, p.note) for p in points]
-    return _framed(title, body, groups)
+    body += _legend(groups, _LEFT, _TOP + _HEIGHT + 50)
+    return _svg(_LEFT + _WIDTH + 20, _TOP + _HEIGHT + 62, body, title)
 
 
 def scatter(title: str, points: np.ndarray, classes: Sequence[str]) -> str:
@@ -125,31 +123,6 @@ def ranking(title: str, values: Mapping[str, float]) -> str:
         body.append(f'<rect x="{left}" y="{y:.1f}" width="{max(length, 0.5):.1f}" height="14" fill="{COLOURS[0]}"/>')
         body.append(_text(left + length + 6, y + 11, f"{value:.2f}", "start"))
     return _svg(left + width + 60, top + len(values) * slot + 10, body, title)
-
-
-def _frame(
-    title: str,
-    xs: Sequence[float],
-    ys: Sequence[float],
-    x_label: str,
-    ticks: Sequence[tuple[float, str]] | None = None,
-    margin: float = 0,
-) -> tuple[Callable[[float, float], tuple[float, float]], list[str]]:
-    """Title and axes of a figure, and the map from values to its coordinates."""
-    x0, x1, y0, y1 = min(xs), max(xs), min(ys), max(ys)
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        across = (x - x0) / max(x1 - x0, 1e-9) * (_WIDTH - 2 * margin)
-        return _LEFT + margin + across, _TOP + (y1 - y) / max(y1 - y0, 1e-9) * _HEIGHT
-
-    body = [_title(title, _LEFT), *_y_axis(y0, y1, _LEFT, _LEFT + _WIDTH, lambda y: at(x0, y)[1])]
-    for place, text in ticks or [(tick, f"{tick:g}") for tick in _ticks(x0, x1)]:
-        body.append(_text(at(place, y0)[0], _TOP + _HEIGHT + 18, text))
-    return at, [*body, _text(_LEFT + _WIDTH, _TOP + _HEIGHT + 34, x_label, "end")]
-
-
-def _framed(title: str, body: Sequence[str], legend: Sequence[str]) -> str:
-    return _svg(_LEFT + _WIDTH + 20, _TOP + _HEIGHT + 62, [*body, *_legend(legend, _LEFT, _TOP + _HEIGHT + 50)], title)
 
 
 def _svg(width: float, height: float, body: Sequence[str], title: str) -> str:

@@ -112,7 +112,7 @@ def test_every_batch_has_two_graphs_for_each_task(store, graphs):
 
 def test_too_few_graphs_are_refused(store):
     tasks = make_tasks(["gc", "nc", "lp"], store)
-    with pytest.raises(InputError, match="batch_size: 3 tasks need at least 6 graphs an episode, not 5 of 40"):
+    with pytest.raises(InputError, match="batch_size: 3 tasks need at least 6 graphs per episode, not 5 of 40"):
         EpisodeSampler(store, np.arange(40), tasks, batch_size=5)
     with pytest.raises(InputError, match="at least two are needed"):
         validation_episodes(whole_episode, store, tasks, np.arange(1))

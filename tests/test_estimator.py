@@ -324,7 +324,7 @@ def test_graphs_without_attributes_are_known_by_their_degrees(tmp_path):
         ({"weights": {"xx": 1.0}}, "weights: xx: not among the tasks"),
         ({"output": "edges"}, "output: 'edges' is not one of nodes, graphs, list"),
         ({"validation": 1.0}, "validation: a share of the graphs is between 0 and 1"),
-        ({"validation": [99]}, r"validation: expected a share or places of graphs, 0\.\.59"),
+        ({"validation": [99]}, r"validation: expected a fraction or indices of graphs, 0\.\.59"),
         ({"validation": np.ones(60, bool)}, "validation: names all graphs"),
         ({"device": "abacus"}, "device: 'abacus' is not one of"),
         ({"batch_size": 4}, "batch_size: 3 tasks need at least 6 graphs"),

@@ -44,6 +44,19 @@ def gradients(loss, model):
     return {n: g for (n, _), g in zip(model.named_parameters(), values, strict=True)}
 
 
+def directional_derivative(method, model, episode, direction, eps=1e-5):
+    values = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            for p, d in zip(model.parameters(), direction, strict=True):
+                p += sign * eps * d
+        values.append(total(method, model, episode).item())
+        with torch.no_grad():
+            for p, d in zip(model.parameters(), direction, strict=True):
+                p -= sign * eps * d
+    return (values[0] - values[1]) / (2 * eps)
+
+
 def to_batch(store, tasks, plain):
     """A literal batch as the package has it, in double precision."""
     return to_device([(t, literal.to_examples(store, t.name, plain[t.name])) for t in tasks], torch.float64)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from small_model import SIZES, TASKS, VARIANTS, draw, gradients, make, total
+from small_model import SIZES, TASKS, VARIANTS, directional_derivative, draw, gradients, make, total
 from torch import nn
 
 import literal
@@ -47,19 +47,6 @@ def test_drawn_episodes_mean_the_same_to_the_literal_algorithm(variant):
     theta = dict(model.named_parameters())
     expected = literal.outer_loss(theta, plain, variant, alpha=0.1, unit_norm=True, pair="symmetric")
     torch.testing.assert_close(total(VARIANTS[variant](), model, episode), expected, rtol=1e-9, atol=0)
-
-
-def directional_derivative(method, model, episode, direction, eps=1e-5):
-    values = []
-    for sign in (1, -1):
-        with torch.no_grad():
-            for p, d in zip(model.parameters(), direction, strict=True):
-                p += sign * eps * d
-        values.append(total(method, model, episode).item())
-        with torch.no_grad():
-            for p, d in zip(model.parameters(), direction, strict=True):
-                p -= sign * eps * d
-    return (values[0] - values[1]) / (2 * eps)
 
 
 @pytest.mark.parametrize("kind", ["gcn", "gin", "gat", "sage", "cheb"])

@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
 import torch
-from test_same import directional_derivative, draw, gradients, make, total
+from small_model import VARIANTS, directional_derivative, draw, gradients, make, total
 
 from helpers import random_store
 from same.config import Config
 from same.experiment import load_trained, run
-from same.methods import SAME
 from same.nn import Encoder
 
 
@@ -17,7 +16,7 @@ def test_the_outer_gradient_is_exact(variant):
     torch.manual_seed(0)
     model.encoder = Encoder(store.num_features, width=6, batch_norm=True).double()
     episode = draw(store, tasks)
-    method = SAME(variant == "isame", inner_lr=0.5)
+    method = VARIANTS[variant](inner_lr=0.5)
     g = gradients(total(method, model, episode), model)
     generator = torch.Generator().manual_seed(1)
     for _ in range(3):

@@ -72,7 +72,7 @@ def test_second_derivatives_are_numbers_where_a_row_is_zero():
 
 def test_any_pyg_module_is_an_encoder(batch):
     assert PyGEncoder(SAGEConv(3, 7).double(), width=7)(batch).shape == (20, 7)
-    with pytest.raises(InputError, match=r"the encoder gave \(20, 7\), expected \(20, 8\)"):
+    with pytest.raises(InputError, match=r"encoder: returned \(20, 7\), expected \(20, 8\)"):
         PyGEncoder(SAGEConv(3, 7).double(), width=8)(batch)
 
 

@@ -12,7 +12,7 @@ from helpers import random_store
 from same.config import Config
 from same.errors import InputError
 from same.experiment import embed_set, load_trained, run
-from same.graphs import GraphBatch, GraphStore, Split, load, planted
+from same.graphs import GraphBatch, GraphStore, Split, load, planted, save_store
 from same.linear import fit_linear, predict_linear
 from same.metrics import scores
 from same.probes import Evaluation, Score, evaluate_run
@@ -302,7 +302,7 @@ def test_embed(trained, tmp_path):
 
 
 def test_embed_refuses_other_attributes(trained, tmp_path):
-    random_store(0, [5] * 12).save(tmp_path / "other")
+    save_store(random_store(0, [5] * 12), tmp_path / "other")
     with pytest.raises(InputError, match="its nodes have 3 attributes, the inputs were fitted on 24"):
         embed_set(trained, str(tmp_path / "other"), tmp_path / "e.npz")
     with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy, parquet"):
@@ -323,7 +323,7 @@ def test_the_commands(trained, tmp_path):
     code, out, _ = same("embed", trained, "planted", "--out", tmp_path / "e.npz", "--json")
     assert (code, json.loads(out)) == (0, {"file": str(tmp_path / "e.npz"), "format": "npz", "nodes": 7102})
     code, _, err = same("evaluate", tmp_path)
-    assert (code, "holds no run" in err) == (2, True)
+    assert (code, "holds no model" in err) == (2, True)
 
 
 def test_mistakes_are_refused(trained):
@@ -349,7 +349,7 @@ def test_a_damaged_run_is_said(trained, tmp_path, damage):
 
 def test_links_that_cannot_be_scored_are_left_out_unless_asked_for(tmp_path, caplog):
     """The only edge of a graph is never held out."""
-    random_store(0, [2] * 40, density=1.0).save(tmp_path / "pairs")
+    save_store(random_store(0, [2] * 40, density=1.0), tmp_path / "pairs")
     config = Config(dataset=str(tmp_path / "pairs"), width=8)
     assert [case.task.name for case in Evaluation(config).cases] == ["gc", "nc"]
     assert "lp cannot be scored, there are too few pairs" in caplog.text

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 import torch
 
+from same.episodes import part_examples
 from same.errors import InputError
 from same.graphs import GraphStore, planted, split
-from same.probes.protocols import make_cases, part_examples, probe_examples, released_links
+from same.probes.protocols import make_cases, probe_examples, released_links
 from same.tasks import make_tasks
 
 
@@ -58,6 +59,6 @@ def test_examples_do_not_depend_on_the_other_tasks_and_share_their_graphs():
         assert torch.equal(sets[lp][part].index, alone[lp][part].index)
         # What is encoded once serves all of them.
         assert sets[gc][part].inputs is sets[nc][part].inputs is sets[released][part].inputs
-        ((task, examples),) = part_examples(store, getattr(parts, part), [tasks[2]], part, seed=0, k=1)
+        ((task, examples),) = part_examples(store, getattr(parts, part), [tasks[2]], part, seed=0, split=1)
         assert task is tasks[2]
         assert torch.equal(examples.index, sets[lp][part].index)

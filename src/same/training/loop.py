@@ -233,8 +233,8 @@ def update(training: Training, method: Method, sampler: Sampler, episodes: int =
         nn.utils.clip_grads_with_norm_(training.parameters(), training.clip, norm)
     training.optimiser.step()
     for counts in ranks.gather(seen):
-        for task, count in counts.items():
-            training.examples[task] = training.examples.get(task, 0) + count
+        for name, count in counts.items():
+            training.examples[name] = training.examples.get(name, 0) + count
     return losses
 
 
@@ -247,8 +247,8 @@ def _gradients(
     seed_dropout(training.model, seed)
     training.weighting.seed(seed)
     batch = training.on_device(sampler.draw(*divmod(number, sampler.steps)))
-    for task, *sets in method.parts(batch):
-        seen[task.name] += sum(len(examples.y) for examples in sets)
+    for part in method.parts(batch):
+        seen[part.task.name] += len(part.support.y) + len(part.target.y)
     with forked_torch(seed) if training.isolate else nullcontext():
         losses = method.losses(training.model, batch)
         values = {task: loss.item() for task, loss in losses.items()}

@@ -1,3 +1,4 @@
+import logging
 import os
 import signal
 import threading
@@ -17,6 +18,15 @@ def own_cache(tmp_path_factory, monkeypatch):
     """No test sees or leaves anything in the user's cache, or the user's local sets unless it asks for them."""
     monkeypatch.setenv("SAME_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.delenv("SAME_DATA", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def restore_log_level():
+    """`same --quiet`, called in this process, sets the level of the logger for all later tests."""
+    log = logging.getLogger("same")
+    level = log.level
+    yield
+    log.setLevel(level)
 
 
 def _real_sets() -> Path | None:

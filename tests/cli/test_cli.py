@@ -111,7 +111,7 @@ def test_invalid_input_prints_one_line_and_exits_with_code_2(tmp_path):
     code, out, err = same("data", "check", folder)
     assert code == 2
     assert out == ""
-    assert err == "same: TOY_node_attributes.txt, line 2: nan is not a finite number in float32\n"
+    assert err == "same: TOY_node_attributes.txt, line 2: nan is not a finite number\n"
 
 
 def test_unwritable_output_folder(tmp_path):

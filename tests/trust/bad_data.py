@@ -411,7 +411,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "data list": ("--data", "--json"),
     "data check": ("--data", "--json"),
     "train": ("--method", "--tasks", "--split", "--seed", "--config", "--set", "--device", "--threads", "--data"),
-    "evaluate": ("--protocol", "--pair", "--probes", "--tasks", "--choose-c", "--data"),
+    "evaluate": ("--protocol", "--pair", "--probes", "--tasks", "--choose", "--data"),
     "embed": ("--out", "--format", "--data"),
     "report": ("--data",),
     "study": (

@@ -105,9 +105,8 @@ class Progress:
             if not self.live and not self.quiet:
                 mark = " *" if self.best is record else ""
                 rows = (f"{task} {row['loss']:.3f}/{row['score']:.3f}" for task, row in record["tasks"].items())
-                sys.stderr.write(
-                    f"epoch {record['epoch']} step {step} validation loss/score: {', '.join(rows)}{mark}\n"
-                )
+                text = f"epoch {record['epoch']} step {step} validation loss/score: {', '.join(rows)}{mark}"
+                sys.stderr.write(f"{text}\n")
         if self.live and ("tasks" in record or time.monotonic() - self.drawn > 0.25):
             self.drawn = time.monotonic()
             self.live.update(self._table(step, steps))

@@ -91,7 +91,7 @@ class Method(ABC):
 
     def parts(self, batch: Any) -> Iterable[Part]:
         """Return (task, support, target) for each task of what `draw` drew."""
-        return list(batch)
+        return [Part(*part) for part in batch]
 
     def adapted(self, model: Any, batch: Any, task: Task) -> Params:
         """Return the parameters adapted to one task, used for prediction.

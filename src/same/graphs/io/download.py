@@ -10,11 +10,9 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from same.errors import InputError
 from same.files import atomic
@@ -41,8 +39,7 @@ NAMES = tuple(_NAMES.split())
 _TRIES = 3
 
 
-@dataclass(frozen=True)
-class Contents:
+class Contents(NamedTuple):
     """Counts by which a set is recognised."""
 
     graphs: int
@@ -55,10 +52,10 @@ class Contents:
     @classmethod
     def of(cls, store: GraphStore) -> "Contents":
         """Counts of a store."""
-        counts = () if store.graph_classes is None else tuple(np.bincount(np.asarray(store.graph_y)).tolist())
-        return cls(
-            store.num_graphs, store.num_nodes, store.num_edges, counts, len(store.node_classes or ()), store.x.shape[1]
-        )
+        column, attributes = store.column("graph"), store.x.shape[1]
+        counts = () if column is None else tuple(column.counts.values())
+        sizes = store.num_graphs, store.num_nodes, store.num_edges
+        return cls(*sizes, counts, len(store.node_classes or ()), attributes)
 
 
 KNOWN = {
@@ -89,6 +86,17 @@ def find(name: str, data: str | Path | None = None) -> Path | None:
     return cached if cached.is_file() else None
 
 
+def catalogue(data: str | Path | None = None) -> list[dict[str, Any]]:
+    """Listed sets, those of the paper first: name, alias, whether the paper uses it, and its place on this machine."""
+    aliases = {full: alias for alias, full in ALIASES.items()}
+    rows: list[dict[str, Any]] = [{"name": "planted", "alias": None, "paper": False, "place": "built in"}]
+    for name in sorted(NAMES, key=lambda name: (name not in KNOWN, name.lower())):
+        place = find(name, data)
+        row = {"name": name, "alias": aliases.get(name), "paper": name in KNOWN}
+        rows.append({**row, "place": None if place is None else str(place)})
+    return rows
+
+
 def local_folders(data: str | Path | None = None) -> Sequence[Path]:
     """Folders to search for named sets, in order."""
     folders = []
@@ -101,7 +109,7 @@ def local_folders(data: str | Path | None = None) -> Sequence[Path]:
 
 
 def cache_folder() -> Path:
-    """Folder of downloads and parsed sets: `SAME_CACHE`, or `same` in the user's cache folder."""
+    """Folder of downloads: `SAME_CACHE`, or `same` in the user's cache folder."""
     if chosen := os.environ.get("SAME_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "same"
@@ -117,21 +125,18 @@ def check_contents(name: str, store: GraphStore) -> None:
 def _download(name: str) -> Path:
     """Download the zip of a set into the cache."""
     target = cache_folder() / f"{name}.zip"
-    close = difflib.get_close_matches(name, NAMES, n=3)
-    hint = "" if name in NAMES or not close else f"; did you mean {' or '.join(close)}?"
-    help_ = f"put {name}.zip into {target.parent}, or name its folder with --data or SAME_DATA{hint}"
-    url = f"{COLLECTION}/{name}.zip"
+    close = [] if name in NAMES else difflib.get_close_matches(name, NAMES, n=3)
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
     for attempt in range(1, _TRIES + 1):
         try:
             with atomic(target) as temporary:
-                _transfer(url, temporary)
+                _transfer(f"{COLLECTION}/{name}.zip", temporary)
                 check_contents(name, read_tu(temporary))
             return target
         except urllib.error.HTTPError as error:
             if error.code == 404:
-                raise InputError(
-                    f"{name}: the TU collection has no set of that name{hint}; see `same data list`"
-                ) from None
+                message = f"{name}: the TU collection has no set of that name{hint}; see `same data list`"
+                raise InputError(message) from None
             reason = f"the server answered {error.code}"
         except (OSError, HTTPException) as error:
             reason = str(getattr(error, "reason", error))
@@ -140,29 +145,29 @@ def _download(name: str) -> Path:
         if attempt < _TRIES:
             log.info("%s: %s; trying again", name, reason)
             time.sleep(attempt)
-    raise InputError(f"{name}: not on this machine, and could not be downloaded ({reason}); {help_}") from None
+    raise InputError(
+        f"{name}: not on this machine, and could not be downloaded ({reason}); "
+        f"put {name}.zip into {target.parent}, or name its folder with --data or SAME_DATA{hint}"
+    )
 
 
 def _transfer(url: str, target: Path) -> None:
     """Download a URL to a file, over TLS with the server's certificate checked."""
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import wrap_file
 
-    context = ssl.create_default_context()
     log.info("downloading %s", url)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    context = ssl.create_default_context()
     with urllib.request.urlopen(url, timeout=30, context=context) as response, target.open("wb") as file:
         if not response.geturl().startswith("https://"):
             raise OSError("the server redirects to an address without TLS")
-        length = response.headers.get("Content-Length")
-        total = int(length) if length else None
-        with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
-            bar, done = progress.add_task(Path(url).name, total=total), 0
-            while block := response.read(1 << 16):
+        length, done = int(response.headers.get("Content-Length") or 0), 0
+        console, hidden = Console(stderr=True), not sys.stderr.isatty()
+        with wrap_file(response, length, description=Path(url).name, console=console, disable=hidden) as reader:
+            while block := reader.read(1 << 16):
                 file.write(block)
                 done += len(block)
                 if done > MAX_BYTES:
                     raise InputError(f"{url}: is larger than {MAX_BYTES} bytes; refused")
-                progress.update(bar, completed=done)
-        if total is not None and done != total:
-            raise OSError(f"the connection ended after {done} of {total} bytes")
+        if length and done != length:
+            raise OSError(f"the connection ended after {done} of {length} bytes")

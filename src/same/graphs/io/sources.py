@@ -1,18 +1,15 @@
 """Sets of graphs in any form: by name, from a path, or as objects of other libraries."""
 
-import hashlib
 import logging
 import os
-import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from same.errors import InputError
-from same.files import clean
-from same.graphs.io.download import ALIASES, NAMES, cache_folder, check_contents, fetch
-from same.graphs.io.folder import HEADER, open_store, save_store
+from same.graphs.io.download import ALIASES, NAMES, check_contents, fetch
+from same.graphs.io.folder import HEADER, open_store
 from same.graphs.io.networkx import from_networkx
 from same.graphs.io.pyg import from_pyg
 from same.graphs.io.tu import read_tu
@@ -20,8 +17,6 @@ from same.graphs.planted import planted
 from same.graphs.store import GraphStore
 
 log = logging.getLogger("same")
-
-_READER = 3  # Increase it when the reader's result changes, so that sets cached by an older one are read again.
 
 
 def load(source: str | Path, data: str | Path | None = None) -> GraphStore:
@@ -40,10 +35,10 @@ def load(source: str | Path, data: str | Path | None = None) -> GraphStore:
         return planted()
     if is_path(text):
         path = Path(text)
-        store = open_store(path) if (path / HEADER).is_file() else _read_cached(path)
+        store = open_store(path) if (path / HEADER).is_file() else read_tu(path)
     else:
         name = ALIASES.get(text, text)
-        store = _read_cached(fetch(text, data))
+        store = read_tu(fetch(text, data))
         check_contents(name, store)
         if name != text:
             log.info("%s: using %s, the set that the paper calls %s", text, name, text)
@@ -58,9 +53,6 @@ def as_store(graphs: Any) -> GraphStore:
     Args:
         graphs: a `GraphStore` or a list of them, a PyG dataset or list of `Data`, networkx graphs, or the name or path
             of a set.
-
-    >>> as_store("planted")
-    GraphStore('planted', graphs=300, nodes=7102, edges=14656, attributes=24)
     """
     if isinstance(graphs, GraphStore):
         return graphs
@@ -91,28 +83,3 @@ def is_path(source: str) -> bool:
     """Whether a source is a path rather than the name of a set; a folder named like a listed set does not count."""
     listed = source in NAMES or source in ALIASES
     return not listed and (os.sep in source or "/" in source or source.endswith(".zip") or Path(source).exists())
-
-
-def _read_cached(path: Path) -> GraphStore:
-    """The TU set at a path, from the cache if it has been read before and has not changed since."""
-    if not path.exists():
-        raise InputError(f"{path}: no such folder or file")
-    files = [path] if path.is_file() else sorted([*path.glob("*.txt"), *path.glob("raw/*.txt")])
-    stamp = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    key = hashlib.sha256(repr((_READER, stamp)).encode()).hexdigest()[:16]
-    folder = cache_folder() / "stores" / key
-    if folder.is_dir():
-        try:
-            return open_store(folder)
-        except InputError as error:
-            log.warning("%s; reading the source again", error)
-            shutil.rmtree(folder)
-    store = read_tu(path)
-    clean(folder.parent, seconds=86_400)  # Other processes may be writing to the cache at this moment.
-    try:
-        save_store(store, folder)
-    except InputError as error:
-        # Another process may have written it meanwhile.
-        if not (folder / HEADER).is_file():
-            raise InputError(f"the cache {error}, by setting SAME_CACHE") from error
-    return open_store(folder)

@@ -55,12 +55,6 @@ class Inputs:
             store: the set.
             ids: ids of the graphs to fit on, usually the training graphs.
             scaling: see the attributes, like `degree` and `walk`.
-
-        >>> from same.graphs.planted import planted
-        >>> store = planted(graphs=20)
-        >>> store = store.with_inputs(Inputs.fit(store, np.arange(14), degree=4))
-        >>> store.cut([0]).x.shape[1] == store.x.shape[1] + 5
-        True
         """
         if scaling not in get_args(Scaling):
             raise InputError(f"scaling: {scaling!r} is not one of {', '.join(get_args(Scaling))}")
@@ -99,13 +93,7 @@ class Inputs:
         return replace(self, cache=cache)
 
     def columns(self, x: Array, edges: Array, nodes: Array) -> Array:
-        """[n, num_features] float32 input columns of the nodes of whole graphs.
-
-        Args:
-            x: [n, d] attributes of the nodes.
-            edges: [2, m] all edges of the graphs.
-            nodes: [n] indices of the nodes in the store.
-        """
+        """[n, num_features] float32 input columns of whole graphs, from their attributes, edges and node indices."""
         if self.cache is not None:
             return self.cache[nodes]
         return np.concatenate([self._attributes(x), self._structure(edges, len(x))], axis=1)

@@ -68,16 +68,7 @@ def planted(graphs: int = 300, seed: int = 0) -> GraphStore:
 
 
 def planted_parts(graphs: int, seed: int = 0, part: int = 10_000) -> Iterator[GraphStore]:
-    """Generate a large set like `planted` part by part, for `write_store`: only one part is in memory.
-
-    Args:
-        graphs: number of graphs of all parts.
-        seed: seed of the set.
-        part: number of graphs of a part.
-
-    >>> [store.num_graphs for store in planted_parts(25, part=10)]
-    [10, 10, 5]
-    """
+    """Generate a large set like `planted` in parts of `part` graphs, for `write_store`: only one part is in memory."""
     for number, start in enumerate(range(0, graphs, part)):
         part_seed = int(stream(seed, "planted", number).integers(2**63))
         yield planted(min(part, graphs - start), part_seed)

@@ -59,7 +59,7 @@ class GraphStore(Graphs):
         labels: Mapping[str, Any] | None = None,
         notes: Sequence[str] = (),
     ) -> "GraphStore":
-        """Build a store from node attributes, graph sizes and edges; they are checked and brought to normal form.
+        """Build a store from arrays, which are checked and brought to normal form.
 
         Args:
             name: name of the set.
@@ -77,8 +77,7 @@ class GraphStore(Graphs):
             raise InputError(f"{name}: there are no graphs")
         if (sizes < 1).any():
             raise InputError(f"{name}: graph {int(np.argmax(sizes < 1))} has no nodes; leave it out")
-        node_ptr = pointers(sizes)
-        n = int(node_ptr[-1])
+        node_ptr, n = pointers(sizes), int(sizes.sum())
         try:
             x = as_numbers(x)
         except (TypeError, ValueError) as error:
@@ -231,7 +230,7 @@ class GraphStore(Graphs):
         if problems := [what for what, is_wrong in wrong.items() if is_wrong]:
             raise InputError(f"{self.name}: the store has {problems[0]}; write it again")
         for name, column in self.labels.items():
-            column.check(f"{self.name}: the store is damaged: {name}")
+            column.check(f"{self.name}: the store has labels {name!r} that do not exist; write it again")
 
 
 def _tensor(values: Array) -> torch.Tensor:

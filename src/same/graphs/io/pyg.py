@@ -49,14 +49,7 @@ def from_pyg(
 
 
 def join_graphs(name: str, items: Sequence[Any], *, node_labels: int = 0, labels: Sequence[str] = ()) -> GraphStore:
-    """Join graphs with the attributes of PyG's `Data` to a store.
-
-    Args:
-        name: name of the set.
-        items: `Data`, or dictionaries with the same keys.
-        node_labels: see `from_pyg`.
-        labels: see `from_pyg`.
-    """
+    """Join graphs to a store, see `from_pyg`; they are `Data`, or dictionaries with the same keys."""
     if not items:
         raise InputError(f"{name}: there are no graphs")
     sizes = [_num_nodes(name, i, item) for i, item in enumerate(items)]

@@ -62,7 +62,7 @@ def read_tu(path: str | Path) -> GraphStore:
         order = np.argsort(indicator, kind="stable")
         edges, x, node_y = np.argsort(order)[edges], x[order], None if node_y is None else node_y.take(order)
     graph_y: Labels | Array | None = None
-    if labels is not None and labels.is_whole:
+    if labels is not None and not labels.fraction.any():
         graph_y = _classes(labels.values, "graph")
     elif targets is not None:
         graph_y = targets.finite().astype(np.float64)
@@ -122,43 +122,35 @@ class _Table:
     """Numbers of one file: [rows, columns] int64 if all are whole, else float64."""
 
     def __init__(self, file: str, read: _Read, rows: int | None = None) -> None:
-        self.file, self.read = file, read
-        text = read()
+        self.file, self.read, text = file, read, read()
         if not text.strip():
             raise InputError(f"{file}: is empty")
         try:
-            self.values = _parse(text, np.int64)
-        except (ValueError, OverflowError):
-            try:
-                self.values = _parse(text, np.float64)
-            except ValueError:
-                self._explain()
-            if _whole(self.values).all():
-                self.values = self.values.astype(np.int64)
-        if rows is not None and len(self.values) != rows:
-            raise InputError(f"{file}: has {len(self.values)} lines, but there are {rows} nodes")
-
-    @property
-    def is_whole(self) -> bool:
-        return self.values.dtype.kind == "i"
+            values = np.loadtxt(io.BytesIO(text), delimiter=",", comments=None, ndmin=2, encoding="utf-8")
+        except ValueError:
+            self._explain()
+        if rows is not None and len(values) != rows:
+            raise InputError(f"{file}: has {len(values)} lines, but there are {rows} nodes")
+        fraction = ~(np.abs(values) < 2**53) | (values != np.trunc(values))
+        self.values: Array = values if fraction.any() else values.astype(np.int64)
+        self.fraction = fraction
 
     def whole(self, columns: int | None = None) -> Array:
         """The numbers; raises `InputError` unless they are whole."""
-        if not self.is_whole:
-            self._fail_at(~_whole(self.values), "is not a whole number")
+        self._refuse(self.fraction, "is not a whole number")
         if columns is not None and self.values.shape[1] != columns:
             self.fail(0, f"{self.values.shape[1]} fields, expected {columns}")
         return self.values
 
     def finite(self) -> Array:
         """The numbers; raises `InputError` unless they are finite in float32."""
-        if (bad := not_finite(self.values)).any():
-            self._fail_at(bad, "is not a finite number")
+        self._refuse(not_finite(self.values), "is not a finite number")
         return self.values
 
-    def _fail_at(self, bad: Array, what: str) -> NoReturn:
-        row, column = np.argwhere(bad)[0]
-        self.fail(row, f"{self.values[row, column]} {what}")
+    def _refuse(self, bad: Array, what: str) -> None:
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            self.fail(row, f"{self.values[row, column]} {what}")
 
     def fail(self, row: int, what: str) -> NoReturn:
         raise InputError(f"{self.file}, line {self._lines()[row][0]}: {what}")
@@ -182,14 +174,6 @@ class _Table:
             if len(fields) != width:
                 self.fail(row, f"{len(fields)} fields, the lines before have {width}")
         raise InputError(f"{self.file}: not lines of numbers separated by commas")
-
-
-def _parse(text: bytes, dtype: type) -> Array:
-    return np.loadtxt(io.BytesIO(text), dtype=dtype, delimiter=",", comments=None, ndmin=2, encoding="utf-8")
-
-
-def _whole(values: Array) -> Array:
-    return np.isfinite(values) & (values == np.trunc(values)) & (np.abs(values) < 2**62)
 
 
 def _sizes(file: str, indicator: Array, listed: int | None) -> Array:

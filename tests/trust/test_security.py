@@ -18,7 +18,7 @@ from same.errors import DamagedError, InputError
 from same.experiment import load_trained
 from same.files import load_tensors
 from same.graphs import GraphStore, as_store, load, open_store, save_store
-from same.graphs.io import download
+from same.graphs.io import sources
 from same.graphs.io.tu import read_tu
 from same.study.plan import Plan
 from same.study.report import make_tables, write_report
@@ -176,11 +176,11 @@ def test_archives_of_archives_and_of_nothing_but_zeros(tmp_path):
 
 def test_names_of_sets_are_no_paths_and_no_addresses(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(download, "_transfer", lambda url, target: asked.append(url))
+    monkeypatch.setattr(sources, "_transfer", lambda url, target: asked.append(url))
     for name in ("http:x", "a?b", "a#b", "a%2f..", "a@b", "\\\\host", "a\0b", "~", "-rf"):
         with pytest.raises(InputError):
             load(name)
-    assert all(url.startswith(download.COLLECTION + "/") and not set("?#%@\\") & set(url) for url in asked)
+    assert all(url.startswith(sources.COLLECTION + "/") and not set("?#%@\\") & set(url) for url in asked)
 
 
 def test_graphs_of_no_known_kind_are_not_looked_into(tmp_path, evil):

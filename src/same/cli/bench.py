@@ -21,7 +21,7 @@ def bench(
 
     Example: same bench --data ~/sets --only steps
     """
-    from same.graphs.io.download import KNOWN, find
+    from same.graphs.io.sources import KNOWN, find
 
     script = Path(__file__).parents[3] / "benchmarks" / "bench.py"
     if not script.is_file():

@@ -52,8 +52,3 @@ def pick(node_ptr: Array, edge_ptr: Array, ids: Array) -> tuple[Array, Array, Ar
     """Rows of the nodes and of the edges of some graphs, in the order of `ids`, each followed by its new offsets."""
     sizes, counts = node_ptr[ids + 1] - node_ptr[ids], edge_ptr[ids + 1] - edge_ptr[ids]
     return ranges(node_ptr[ids], sizes), pointers(sizes), ranges(edge_ptr[ids], counts), pointers(counts)
-
-
-def per_edge(values: Array, edge_ptr: Array) -> Array:
-    """[m] value of the graph of each edge, from one value per graph."""
-    return np.repeat(values, np.diff(edge_ptr))

@@ -103,11 +103,6 @@ class Labels:
         return np.array(self.classes, object if len(kinds) > 1 or str in kinds else None)[np.asarray(self.y)]
 
     @property
-    def width(self) -> int:
-        """Number of classes, or of numbers per entry: the outputs that a model needs."""
-        return self.y.reshape(len(self.y), -1).shape[1] if self.classes is None else len(self.classes)
-
-    @property
     def counts(self) -> dict[Value, int]:
         """Number of entries of each class; empty for numbers."""
         classes = self.classes or ()

@@ -6,19 +6,14 @@ from typing import Any
 import numpy as np
 
 from same.graphs.flat import Array
-from same.graphs.io.download import KNOWN, Contents
+from same.graphs.io.sources import KNOWN, contents
 from same.graphs.labels import Level
 from same.graphs.splits import PARTS, rare_classes
 from same.graphs.store import GraphStore
 
 
 def summarise(store: GraphStore) -> dict[str, Any]:
-    """Summary of a set as plain values: counts, degrees, class balance and oddities.
-
-    >>> from same.graphs.planted import planted
-    >>> summarise(planted())["graph_classes"]
-    {'alike': 100, 'unlike': 100, 'any': 100}
-    """
+    """Summary of a set as plain values: counts, degrees, class balance and oddities."""
     degrees = np.bincount(store.joint_edges.reshape(-1), minlength=store.num_nodes)
     expected = KNOWN.get(store.name)
     same_columns = defaultdict(list)
@@ -44,7 +39,7 @@ def summarise(store: GraphStore) -> dict[str, Any]:
         "node_classes": _balance(store, "node"),
         "constant_columns": np.flatnonzero((store.x == store.x[:1]).all(axis=0)).tolist(),
         "duplicate_columns": [columns for columns in same_columns.values() if len(columns) > 1],
-        "as_known": None if expected is None else Contents.of(store) == expected,
+        "as_known": None if expected is None else contents(store) == expected,
         "notes": notes,
     }
 

@@ -40,7 +40,8 @@ class LabelTask(GraphTask):
         """The task with the classes or the number of targets of a set."""
         labels, bound = store.column(self.level, self.column), copy.copy(self)
         if labels is not None:
-            bound.classes, bound.outputs = labels.classes, labels.width
+            bound.classes = labels.classes
+            bound.outputs = labels.y[0].size if labels.classes is None else len(labels.classes)
         return bound
 
     def match(self, store: GraphStore) -> GraphStore:

@@ -53,9 +53,8 @@ def join_graphs(name: str, items: Sequence[Any], *, node_labels: int = 0, labels
     if not items:
         raise InputError(f"{name}: there are no graphs")
     sizes = [_num_nodes(name, i, item) for i, item in enumerate(items)]
-    rows = _arrays(name, "x", items)
-    x = np.empty((sum(sizes), 0), np.float32) if rows is None else _joined(name, "x", rows, sizes)
-    x = x.reshape(len(x), -1)
+    joined = _joined(name, "x", items, sizes)
+    x = np.empty((sum(sizes), 0), np.float32) if joined is None else joined[0].reshape(sum(sizes), -1)
     columns = {key: _column(name, key, items, sizes) for key in dict.fromkeys(("y", "node_y", *labels))}
     if missing := [key for key in labels if columns[key] is None]:
         raise InputError(f"{name}: the graphs have no {missing[0]}")
@@ -103,25 +102,22 @@ def _array(name: str, i: int, key: str, value: Any) -> Array:
     raise InputError(f"{name}: {key} of graph {i} must be plain numbers{' or text' * text} ({problem})")
 
 
-def _arrays(name: str, key: str, items: Sequence[Any]) -> list[Array] | None:
-    """One attribute of each graph; either all graphs have it or none."""
+def _joined(name: str, key: str, items: Sequence[Any], sizes: list[int]) -> tuple[Array, Level] | None:
+    """One attribute of all graphs, and what its rows belong to; None if no graph has it."""
     values = [item.get(key) for item in items]
     if all(value is None for value in values):
         return None
-    for i, value in enumerate(values):
-        if value is None:
-            raise InputError(f"{name}: graph {i} has no {key}, others have")
-    return [_array(name, i, key, value) for i, value in enumerate(values)]
-
-
-def _joined(name: str, key: str, arrays: list[Array], counts: Sequence[int]) -> Array:
+    if absent := [i for i, value in enumerate(values) if value is None]:
+        raise InputError(f"{name}: graph {absent[0]} has no {key}, others have")
+    arrays = [_array(name, i, key, value) for i, value in enumerate(values)]
+    per_node = key in ("x", "node_y") or (max(sizes) > 1 and [len(array) for array in arrays] == sizes)
     columns = arrays[0].shape[1:]
-    for i, (array, count) in enumerate(zip(arrays, counts, strict=True)):
+    for i, (array, count) in enumerate(zip(arrays, sizes if per_node else [1] * len(sizes), strict=True)):
         if len(array) != count:
             raise InputError(f"{name}: {key} of graph {i} has {len(array)} rows, expected {count}")
         if array.shape[1:] != columns:
             raise InputError(f"{name}: {key} of graph {i} has the columns {array.shape[1:]}, others {columns}")
-    return np.concatenate(arrays)
+    return np.concatenate(arrays), "node" if per_node else "graph"
 
 
 def _num_nodes(name: str, i: int, item: Any) -> int:
@@ -159,21 +155,19 @@ def _edges(name: str, items: Sequence[Any], sizes: list[int]) -> Array:
 
 def _column(name: str, key: str, items: Sequence[Any], sizes: list[int]) -> Labels | None:
     """One attribute of all graphs as a column of labels."""
-    arrays = _arrays(name, key, items)
-    if arrays is None:
+    joined = _joined(name, key, items, sizes)
+    if joined is None:
         return None
-    per_node = max(sizes) > 1 and [len(array) for array in arrays] == sizes
-    level: Level = "node" if per_node or key == "node_y" else "graph"
-    joined = _joined(name, key, arrays, sizes if level == "node" else [1] * len(items))
+    values, level = joined
     # [rows, 1] is a common shape for one label per row.
-    flat = joined[:, 0] if joined.ndim == 2 and joined.shape[1] == 1 else joined
+    flat = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     return Labels.of(flat, level, name=f"{name}: {key}")
 
 
 def _split_one_hot(name: str, x: Array, width: int) -> tuple[Array, Labels]:
     if x.shape[1] < width:
         raise InputError(f"{name}: x has {x.shape[1]} columns, fewer than the {width} node labels")
-    rest, one_hot = x[:, : x.shape[1] - width], x[:, x.shape[1] - width :]
+    rest, one_hot = np.split(x, [x.shape[1] - width], axis=1)
     if not (((one_hot == 0) | (one_hot == 1)).all() and (one_hot.sum(axis=1) == 1).all()):
         raise InputError(f"{name}: the last {width} columns of x are not one-hot node labels")
     return rest, Labels("node", one_hot.argmax(axis=1).astype(np.int32), tuple(range(width)))

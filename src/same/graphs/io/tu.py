@@ -4,8 +4,6 @@ import io
 import lzma
 import zipfile
 import zlib
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
@@ -21,7 +19,10 @@ MAX_BYTES = 8 * 2**30
 
 _MAX_RATIO = 200
 _DAMAGED = (zipfile.BadZipFile, OSError, ValueError, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
-_Read = Callable[[], bytes]
+_USED = tuple(
+    f"_{part}.txt"
+    for part in ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes")
+)
 
 
 def read_tu(path: str | Path) -> GraphStore:
@@ -73,25 +74,38 @@ def read_tu(path: str | Path) -> GraphStore:
     return GraphStore.build(name, x=x, sizes=sizes, edge_index=edges.T, graph_y=graph_y, node_y=node_y, notes=notes)
 
 
-def _folder_files(folder: Path) -> dict[str, _Read]:
+def _folder_files(folder: Path) -> dict[str, bytes]:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder or file")
     for place in (folder, folder / "raw"):
         paths = sorted(place.glob("*.txt"))
         if any(path.name.endswith("_A.txt") for path in paths):
-            return {path.name: path.read_bytes for path in paths}
+            return {path.name: path.read_bytes() if path.name.endswith(_USED) else b"" for path in paths}
     raise InputError(f"{folder}: no TU set (no *_A.txt in it or in raw/)")
 
 
-def _zip_files(path: Path) -> dict[str, _Read]:
+def _zip_files(path: Path) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    what = "not a complete zip file"
     try:
         with zipfile.ZipFile(path) as archive:
             members = [member for member in archive.infolist() if not member.is_dir()]
-    except PermissionError:
+            _check_members(path, members)
+            for member in members:
+                file, what = PurePosixPath(member.filename).name, f"{member.filename!r} cannot be read"
+                if file in files:
+                    raise InputError(f"{path}: contains {file!r} twice; pack one set")
+                if not file.startswith("."):  # macOS packs a metadata file, `._NAME`, along with each file.
+                    files[file] = archive.read(member) if file.endswith(_USED) else b""
+    except (InputError, PermissionError):
         raise
     except _DAMAGED as error:
-        raise InputError(f"{path}: not a complete zip file ({error}); get it again") from error
-    files: dict[str, _Read] = {}
+        raise InputError(f"{path}: {what} ({error}); get it again") from error
+    return files
+
+
+def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
+    """Raise `InputError` for paths out of the archive, and before anything large is unpacked."""
     for member in members:
         inside = PurePosixPath(member.filename.replace("\\", "/"))
         if ".." in inside.parts or inside.is_absolute() or ":" in "".join(inside.parts[:1]):
@@ -100,29 +114,16 @@ def _zip_files(path: Path) -> dict[str, _Read]:
             )
         if member.file_size > max(_MAX_RATIO * member.compress_size, 2**20):
             raise InputError(f"{path}: the member {member.filename!r} unpacks to {member.file_size} bytes; refused")
-        if inside.name in files:
-            raise InputError(f"{path}: contains {inside.name!r} twice; pack one set")
-        if not inside.name.startswith("."):  # macOS packs a metadata file, `._NAME`, along with each file.
-            files[inside.name] = partial(_read_member, path, member)
     total = sum(member.file_size for member in members)
     if total > MAX_BYTES:
         raise InputError(f"{path}: unpacks to {total} bytes, more than {MAX_BYTES}; refused")
-    return files
-
-
-def _read_member(path: Path, member: zipfile.ZipInfo) -> bytes:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.read(member)
-    except _DAMAGED as error:
-        raise InputError(f"{path}: {member.filename!r} cannot be read ({error}); get the file again") from error
 
 
 class _Table:
     """Numbers of one file: [rows, columns] int64 if all are whole, else float64."""
 
-    def __init__(self, file: str, read: _Read, rows: int | None = None) -> None:
-        self.file, self.read, text = file, read, read()
+    def __init__(self, file: str, text: bytes, rows: int | None = None) -> None:
+        self.file, self.text = file, text
         if not text.strip():
             raise InputError(f"{file}: is empty")
         try:
@@ -157,7 +158,7 @@ class _Table:
 
     def _lines(self) -> list[tuple[int, str]]:
         """Lines that are not blank, with their numbers; slow, for error messages only."""
-        lines = enumerate(self.read().decode("utf-8", "replace").splitlines(), 1)
+        lines = enumerate(self.text.decode("utf-8", "replace").splitlines(), 1)
         return [(number, line) for number, line in lines if line.strip()]
 
     def _explain(self) -> NoReturn:

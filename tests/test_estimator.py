@@ -18,8 +18,8 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCN
 
-import same.experiment
 import same.nn.embedding
+import same.saved.trained
 from helpers import random_store
 from same import GraphEncoder, InputError
 from same.config import Config
@@ -109,7 +109,7 @@ def test_pairs_are_told_as_they_are_asked(fitted, monkeypatch):
     np.testing.assert_allclose(fitted.predict_proba(NEW, task="lp", pairs=pairs[:, 7:8]), chances[7:8], atol=1e-6)
     np.testing.assert_allclose(fitted.predict_proba(NEW, task="lp", pairs=pairs[::-1]), chances, atol=1e-6)
     whole = fitted.predict(NEW, task="gc"), fitted.transform(NEW)
-    monkeypatch.setattr(same.experiment, "CHUNK", 5)
+    monkeypatch.setattr(same.saved.trained, "CHUNK", 5)
     monkeypatch.setattr(same.nn.embedding, "CHUNK", 5)
     np.testing.assert_allclose(fitted.predict_proba(NEW, task="lp", pairs=pairs), chances, atol=1e-6)
     assert (fitted.predict(NEW, task="gc") == whole[0]).all()
@@ -412,7 +412,7 @@ def test_parts_of_ones_own_are_learned_and_wanted_again(tmp_path):
         with pytest.raises(InputError, match=rf"of your own, .*; pass .* as load\(…, {left_out}="):
             GraphEncoder.load(tmp_path / "model", **given)
     wide = lambda columns: GCN(columns, 8, num_layers=2, out_channels=7)  # noqa: E731
-    with pytest.raises(InputError, match=r"encoder\.module\..* expected"):
+    with pytest.raises(InputError, match=r"size mismatch for encoder\.module"):
         GraphEncoder.load(tmp_path / "model", tasks=Degree, **own | {"encoder": wide})
 
 

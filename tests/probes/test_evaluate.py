@@ -11,13 +11,14 @@ from commands import same
 from helpers import random_store
 from same.config import Config
 from same.errors import InputError
-from same.experiment import embed_set, load_trained, run
+from same.experiment import embed_set, run
 from same.graphs import GraphBatch, GraphStore, Split, load, planted, save_store
 from same.linear import fit_linear, predict_linear
 from same.metrics import scores
 from same.probes import Evaluation, Score, evaluate_run
 from same.probes.network import NetworkProbe
 from same.probes.protocols import probe_examples
+from same.saved import load_trained
 from same.seeding import stream
 from same.tasks import TASKS, Examples
 

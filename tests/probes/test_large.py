@@ -14,13 +14,14 @@ from helpers import random_store
 from same.config import Config
 from same.episodes import VALIDATION_NODES, validation_episodes, whole_episode
 from same.errors import InputError
-from same.experiment import embed_set, load_trained, run
+from same.experiment import embed_set, run
 from same.graphs import GraphStore, load, open_store, planted, save_store, write_store
 from same.graphs.planted import planted_parts
 from same.linear import rows, svm
 from same.nn.embedding import embed_graphs
 from same.probes import Evaluation, evaluate_run
 from same.probes.large import disk_features
+from same.saved import load_trained
 from same.tasks import make_tasks
 
 SMALL = Config(width=8, max_epochs=2, batch_size=100, validation_episodes=1)

@@ -146,7 +146,7 @@ def fit(
     if first is not None:
         begun = replace(experiment.custom, weighting=None, method=None)
         start_from(experiment.model, fit(first, store, parts, custom=begun, device=device, report=report).tensors())
-    return _trained(experiment, _train(experiment, device=device, report=report))
+    return _trained(experiment, _train(experiment, device, report))
 
 
 def run(
@@ -199,9 +199,7 @@ def run(
             run(first, other, data=data, device=device, report=report, stop=stop, ranks=ranks)
             if ranks.rank == 0:  # The others copy its parameters.
                 start_from(experiment.model, saved.read(other).tensors)
-        training = _train(
-            experiment, device=target, report=report, folder=folder, stop=stop, give_up=give_up, ranks=ranks
-        )
+        training = _train(experiment, target, report, folder=folder, stop=stop, give_up=give_up, ranks=ranks)
 
         def finish() -> dict[str, Any]:
             trained = _trained(experiment, training)
@@ -223,9 +221,9 @@ def start_from(model: Model, tensors: dict[str, torch.Tensor]) -> None:
 
 def _train(
     experiment: Experiment,
-    *,
     device: torch.device | None,
     report: ReportFunction | None,
+    *,
     folder: Path | None = None,
     stop: Callable[[], bool] = lambda: False,
     give_up: Callable[[Sequence[Record]], bool] = lambda history: False,

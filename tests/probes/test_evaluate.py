@@ -306,7 +306,7 @@ def test_embed_refuses_other_attributes(trained, tmp_path):
     save_store(random_store(0, [5] * 12), tmp_path / "other")
     with pytest.raises(InputError, match="its nodes have 3 attributes, the inputs were fitted on 24"):
         embed_set(trained, str(tmp_path / "other"), tmp_path / "e.npz")
-    with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy, parquet"):
+    with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy"):
         embed_set(trained, "planted", tmp_path / "e.csv", kind="csv")
     assert not list(tmp_path.glob("e.*"))
 

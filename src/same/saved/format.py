@@ -192,12 +192,12 @@ def _read_config(folder: Path) -> tuple[Config, dict[str, Any]]:
     path = folder / CONFIG
     values = read_config(path)
     try:
-        about = unseal(json.dumps(values)) if "format" in values else {"format": 0, "config": values}
+        about: dict[str, Any] = unseal(json.dumps(values)) if "format" in values else {"format": 0, "config": values}
     except ValueError as error:
         raise DamagedError(f"{path}: is damaged ({error})") from None
     if about["format"] not in (*FIRST_FORMATS, FORMAT):
         raise InputError(f"{folder}: is in format {about['format']}, this version reads up to {FORMAT}; update same")
-    settings = about.get("config", {})
+    settings: dict[str, Any] = dict(about.get("config", {}))
     if about["format"] in FIRST_FORMATS:
         settings = migrate_config(settings, folder)
     return make_config(settings, str(path)), about

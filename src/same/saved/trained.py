@@ -260,7 +260,7 @@ def load_trained(folder: Path, *, custom: Custom | None = None, device: str = "c
         inputs = Inputs(config.scaling, degree, config.walk, mean, scale)
         like = stand_in(about["graphs"]).with_inputs(inputs)
         if about["options"].get("encoder_only"):
-            tasks, model = [], Model(make_encoder(config, like.num_features), {})
+            model, tasks = Model(make_encoder(config, like.num_features), {}), list[GraphTask]()
         else:
             tasks, model = build(config, like, custom, custom.method or make_method(config))
         model.load_state_dict(_below("model.", tensors))

@@ -1,74 +1,19 @@
-"""One format for runs and saved models: damage is noticed, and folders of version 0.1 are read."""
+"""Damage to the folder of a model is noticed and reported in one line."""
 
 import json
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from same import GraphEncoder, InputError, saved
-from same.config import Config
-from same.experiment import run
+from same import GraphEncoder, InputError
 from same.files import digests, write_json
-from same.graphs import GraphStore, planted
-from same.saved import load_trained
-
-FIXTURES = Path(__file__).parent / "fixtures"
-SMALL = {"width": 8, "max_epochs": 1, "validate_every": 1, "batch_size": 20}
+from same.graphs import planted
 
 
 @pytest.fixture(scope="module")
 def fitted() -> GraphEncoder:
-    return GraphEncoder(**SMALL).fit(planted(60))
-
-
-def expected(name: str) -> tuple[GraphStore, dict[str, np.ndarray]]:
-    arrays = dict(np.load(FIXTURES / name / "expected.npz"))
-    store = GraphStore.build("expected", x=arrays["x"], sizes=arrays["sizes"], edge_index=arrays["edges"])
-    return store, arrays
-
-
-def test_a_model_of_version_0_1_gives_what_it_gave(tmp_path):
-    store, arrays = expected("model-0.1")
-    model = GraphEncoder.load(FIXTURES / "model-0.1")
-    np.testing.assert_allclose(model.transform(store), arrays["embeddings"], atol=1e-5)
-    for task in ("gc", "nc"):
-        np.testing.assert_allclose(model.predict_proba(store, task=task), arrays[f"{task}_proba"], atol=1e-5)
-        assert (model.predict(store, task=task) == arrays[f"{task}_predicted"]).all()
-    model.save(tmp_path / "again")
-    np.testing.assert_allclose(GraphEncoder.load(tmp_path / "again").transform(store), arrays["embeddings"], atol=1e-5)
-
-
-def test_a_run_of_version_0_1_embeds_and_says_that_it_has_no_heads():
-    store, arrays = expected("run-0.1")
-    model = GraphEncoder.load(FIXTURES / "run-0.1")
-    np.testing.assert_allclose(model.transform(store), arrays["embeddings"], atol=1e-5)
-    with pytest.raises(InputError, match="gc"):
-        model.predict(store, task="gc")
-
-
-def test_the_folder_of_a_run_is_that_of_a_model(tmp_path):
-    config = Config(**SMALL | {"batch_size": 60})
-    run(config, tmp_path / "run")
-    model = GraphEncoder.load(tmp_path / "run")
-    model.save(tmp_path / "model")
-    one, other = (load_file(tmp_path / name / "model.safetensors") for name in ("run", "model"))
-    assert one.keys() == other.keys()
-    assert all(torch.equal(one[name], other[name]) for name in one)
-    assert load_trained(tmp_path / "model").config == config
-    assert saved.finished(tmp_path / "model")["key"] == saved.finished(tmp_path / "run")["key"] == config.key
-
-
-def test_the_key_leaves_out_fields_at_their_absent_values():
-    key = Config().key
-    assert Config(linear_heads=False, episodes_per_step=1).key == key
-    assert Config(linear_heads=True).key != key
-    assert Config(width=8).key != key
-    for name, field in Config.model_fields.items():
-        if isinstance(field.json_schema_extra, dict):
-            assert "absent" in field.json_schema_extra, name
+    return GraphEncoder(width=8, max_epochs=1, validate_every=1, batch_size=20).fit(planted(60))
 
 
 def spoil(folder, **changes):

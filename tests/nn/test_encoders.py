@@ -10,9 +10,10 @@ from torch_geometric.nn import GCNConv, SAGEConv
 from helpers import random_store
 from same.config import Config
 from same.errors import InputError
-from same.experiment import load_trained, run
+from same.experiment import run
 from same.nn import Encoder, PyGEncoder
 from same.nn.encoders import KINDS, BatchNorm, Dropout, GCNLayer, make_encoder, seed_dropout
+from same.saved import load_trained
 
 
 @pytest.fixture

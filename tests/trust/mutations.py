@@ -103,7 +103,7 @@ MUTATIONS = [
     ),
     Mutation(
         "score without matching labels",
-        "experiment.py",
+        "saved/trained.py",
         "store = task.match(store)",
         "pass",
         ("tests/test_estimator.py::test_a_set_that_lacks_a_class_is_matched_by_value",),
@@ -141,14 +141,14 @@ MUTATIONS = [
         "config.py",
         'isinstance(extra, dict) and values[name] == extra["absent"]',
         "isinstance(extra, dict)",
-        ("tests/test_config.py::test_a_new_field_changes_the_key_only_where_it_differs_from_its_absent_value",),
+        ("tests/test_config.py::test_the_key_leaves_out_fields_at_their_absent_values",),
     ),
     Mutation(
         "run counted as finished without a result",
-        "saved.py",
+        "saved/format.py",
         "except FileNotFoundError:\n        return None",
         "except FileNotFoundError:\n        return {}",
-        ("tests/test_saved.py::test_a_run_without_a_result_is_not_finished",),
+        ("tests/saved/test_format.py::test_a_run_without_a_result_is_not_finished",),
     ),
     Mutation(
         "resume that forgets the random state",

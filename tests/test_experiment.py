@@ -140,6 +140,7 @@ def test_validation_graphs_without_examples_of_a_task_are_refused(tmp_path):
         {"method": "classical", "weighting": "pcgrad"},
         {"weighting": "gradnorm"},
     ],
+    ids=["esame", "isame", "dropout", "pcgrad", "gradnorm"],
 )
 def test_a_run_stopped_anywhere_and_resumed_ends_with_the_same_bits(tmp_path, changes):
     config = small(**{"max_epochs": 4, "validate_every": 2, **changes})
@@ -191,7 +192,7 @@ def test_kill_9_and_resume_ends_with_the_same_bits(tmp_path):
     assert_same_bits(tmp_path / "whole", tmp_path / "killed")
 
 
-def test_sigterm_saves_and_says_how_to_continue(tmp_path):
+def test_sigterm_saves_the_run_and_names_the_command_to_continue(tmp_path):
     command = [SAME_COMMAND, "train", "planted", "--set=width=32", "--out", tmp_path / "run"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while not (tmp_path / "run" / "history.jsonl").is_file():

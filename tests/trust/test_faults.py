@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,9 @@ import torch
 from safetensors.torch import save_file
 
 from same import files
-from same.errors import DamagedError, InputError
+from same.errors import InputError
 from same.experiment import run
-from same.files import atomic, clean, load_tensors, locked, read_json, save_tensors, seal, unseal, write_json
+from same.files import atomic, load_tensors, read_json
 from same.saved import load_trained, read_history
 from same.study.plan import Plan, remember
 from same.tuning.search import Search, resume
@@ -83,39 +82,6 @@ def test_a_finished_run_with_a_flipped_bit_is_not_used(runs, tmp_path, name):
     assert all(name in line and "\n" not in line for line in refused)
 
 
-def test_sealed_values_are_read_unchanged_or_not_at_all(tmp_path):
-    values = {"a": [1, 2.5, None], "b": {"ü": "x"}, "c": (1, 2)}
-    write_json(tmp_path / "a.json", values)
-    assert read_json(tmp_path / "a.json") == {**values, "c": [1, 2]}
-    text = seal(values)
-    assert unseal(json.dumps({"a": 1})) == {"a": 1}  # Without a checksum, as older versions wrote it.
-    for i, letter in enumerate(text):
-        other = text[:i] + chr(ord(letter) ^ 1) + text[i + 1 :]
-        try:
-            read = unseal(other)
-        except ValueError:
-            continue
-        assert {key: read[key] for key in values if key in read} == json.loads(json.dumps(values))
-    (tmp_path / "a.json").write_text("[" * 100_000)
-    with pytest.raises(DamagedError, match=r"a\.json: is damaged"):
-        read_json(tmp_path / "a.json")
-
-
-def test_tensors_of_every_type_are_read_unchanged(tmp_path):
-    tensors = {
-        "empty": torch.empty(0, 3, dtype=torch.float64),
-        "scalar": torch.tensor(3),
-        "bool": torch.tensor([True]),
-        "half": torch.ones(3, dtype=torch.bfloat16),
-        "transposed": torch.arange(6.0).reshape(2, 3).T.contiguous(),
-    }
-    save_tensors(tensors, tmp_path / "file", {"a": 1})
-    read, header = load_tensors(tmp_path / "file")
-    assert header == {"a": 1}
-    assert read.keys() == tensors.keys()
-    assert all(torch.equal(read[name], value) and read[name].dtype == value.dtype for name, value in tensors.items())
-
-
 def test_partial_files_are_removed_at_the_next_start(runs, tmp_path):
     shutil.copytree(runs / "stopped", tmp_path / "run")
     (tmp_path / "run" / ".result.json.0a1b2c3d.part").write_bytes(b"half")
@@ -124,12 +90,6 @@ def test_partial_files_are_removed_at_the_next_start(runs, tmp_path):
     run(CONFIG, tmp_path / "run")
     hidden = sorted(path.name for path in (tmp_path / "run").iterdir() if path.name.startswith("."))
     assert hidden == [".download.part", ".mine"]
-    half = tmp_path / ".store.0a1b2c3d.part"
-    half.mkdir()
-    clean(tmp_path, seconds=60)
-    assert half.is_dir()
-    clean(tmp_path)
-    assert not half.exists()
 
 
 def test_a_folder_left_by_a_kill_in_the_first_write_is_accepted(tmp_path):
@@ -155,29 +115,6 @@ def test_nothing_is_removed_from_a_folder_that_is_refused(tmp_path, verb):
     assert code == 2
     assert "holds other files; choose another folder" in err.splitlines()[-1]
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_folder_is_locked_by_one_process_at_a_time(tmp_path):
-    with locked(tmp_path / "new"):
-        with pytest.raises(InputError, match="another process is working here"), locked(tmp_path / "new", wait=0.2):
-            pass
-        (tmp_path / "new" / "file").write_text("")
-    with locked(tmp_path / "new"), locked(tmp_path / "empty"):
-        pass
-    assert (tmp_path / "new").is_dir()
-    assert not (tmp_path / "empty").exists()
-
-
-def test_a_folder_that_cannot_be_locked_is_reported(tmp_path, monkeypatch):
-    import fcntl
-
-    def refuse(*args):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    with captured_warnings() as lines, locked(tmp_path):
-        pass
-    assert "cannot be locked (No locks available)" in lines[0]
 
 
 @pytest.mark.parametrize("verb", ["train", *(pytest.param(verb, marks=pytest.mark.slow) for verb in ("study", "tune"))])
@@ -272,23 +209,6 @@ def test_a_pipe_or_folder_is_not_replaced(tmp_path):
         assert "pipe: cannot be written" in err.splitlines()[-1]
     assert (tmp_path / "pipe").is_fifo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "link", "pipe"]
-
-
-def test_a_link_stays_a_link(tmp_path):
-    write_json(tmp_path / "file", {})
-    (tmp_path / "link").symlink_to("file")
-    write_json(tmp_path / "link", {"a": 1})
-    assert (tmp_path / "link").is_symlink()
-    assert read_json(tmp_path / "file") == {"a": 1}
-
-
-def test_an_interrupted_write_leaves_the_old_file(tmp_path):
-    write_json(tmp_path / "a.json", {"a": 1})
-    with suppress(KeyboardInterrupt), atomic(tmp_path / "a.json") as temporary:
-        temporary.write_text("half")
-        raise KeyboardInterrupt
-    assert read_json(tmp_path / "a.json") == {"a": 1}
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_run_with_two_damaged_checkpoints_starts_again_and_ends_the_same(runs, tmp_path):

@@ -50,8 +50,8 @@ def test_weights_scale_the_outer_sum_only(variant):
     config = Config(method=variant, inner_lr=0.3, weights=WEIGHTS)
     losses = make_method(config).losses(model, episode)
     make_weighting(config.weighting, config.tasks, config.weights).backward(losses, model)
-    plain = VARIANTS[variant](inner_lr=0.3).losses(model, episode)
-    each = {task: gradients(loss, model) for task, loss in plain.items()}
+    plain = VARIANTS[variant](inner_lr=0.3)
+    each = {task: gradients(plain.losses(model, episode)[task], model) for task in TASKS}
     for name, p in model.named_parameters():
         parts = [WEIGHTS[task] * g[name] for task, g in each.items() if g[name] is not None]
         torch.testing.assert_close(p.grad, torch.stack(parts).sum(0))

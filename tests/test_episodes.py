@@ -118,6 +118,21 @@ def test_too_few_graphs_are_refused(store):
         validation_episodes(whole_episode, store, tasks, np.arange(1))
 
 
+def test_validation_of_a_large_set_is_a_sample(monkeypatch):
+    monkeypatch.setattr("same.episodes.VALIDATION_NODES", 900)
+    store = random_store(0, [3] * 700)
+    ids, tasks = np.arange(store.num_graphs), make_tasks(["gc", "nc"], store)
+    episodes = validation_episodes(whole_episode, store, tasks, ids, count=2)
+    for episode in episodes:
+        nodes = sum(part[1].inputs.num_nodes for part in episode if part.task.name == "nc")
+        assert 0.99 * 900 < nodes <= 900
+    sets = [set(episode[1].support.inputs.graph_ids.tolist()) for episode in episodes]
+    assert sets[0] != sets[1]
+    again = validation_episodes(whole_episode, store, tasks, ids, count=2)
+    assert sets[0] == set(again[0][1].support.inputs.graph_ids.tolist())
+    assert len(episodes[0][0].target.y) > 80
+
+
 def test_real_episodes(real_sets):
     """On ENZYMES, whose nodes are sorted by type and some of which are isolated."""
     from same.graphs import load, split

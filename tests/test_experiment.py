@@ -15,10 +15,12 @@ from safetensors.torch import load_file
 from same.config import Config, make_config
 from same.episodes import validation_episodes, whole_episode
 from same.errors import InputError
-from same.experiment import prepare, run
+from same.experiment import embed_set, prepare, run
 from same.graphs import GraphStore, planted, split
-from same.graphs.io.folder import save_store
+from same.graphs.io.folder import save_store, write_store
 from same.methods import get
+from same.nn.embedding import embed_graphs
+from same.saved import load_trained
 from same.training import DivergedError, InterruptedTraining
 
 SMALL = Config(width=8, max_epochs=2, validate_every=1, batch_size=60)
@@ -253,3 +255,23 @@ def test_the_files_of_a_run(tmp_path):
     assert result["cap"] == 3
     # Each task sees a third of the graphs in every epoch.
     assert result["examples"]["gc"] == pytest.approx(3 * 210 / 3, abs=12)
+
+
+def test_a_mapped_set_gives_the_bits_of_one_in_memory(tmp_path):
+    write_store(tmp_path / "set", [planted()])
+    run(SMALL.model_copy(update={"dataset": str(tmp_path / "set")}), tmp_path / "mapped")
+    run(SMALL, tmp_path / "built-in")
+    models = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("mapped", "built-in")]
+    assert models[0] == models[1]
+
+
+def test_a_set_is_embedded_by_the_encoder_of_a_run(tmp_path):
+    save_store(planted(30), tmp_path / "set")
+    run(SMALL, tmp_path / "run")
+    nodes = embed_set(tmp_path / "run", str(tmp_path / "set"), tmp_path / "e.npz")
+    trained = load_trained(tmp_path / "run")
+    h, means = embed_graphs(trained.encoder, planted(30).with_inputs(trained.inputs))
+    with np.load(tmp_path / "e.npz") as arrays:
+        assert np.array_equal(arrays["embeddings"], h)
+        assert np.array_equal(arrays["graph_means"], means)
+    assert nodes == len(h)

@@ -145,7 +145,7 @@ def test_validation_graphs_without_examples_of_a_task_are_refused(tmp_path):
     ids=["esame", "isame", "dropout", "pcgrad", "gradnorm"],
 )
 def test_a_run_stopped_anywhere_and_resumed_ends_with_the_same_bits(tmp_path, changes):
-    config = small(**{"max_epochs": 4, "validate_every": 2, **changes})
+    config = small(**{"max_epochs": 4, "validate_every": 2, "batch_size": 105, **changes})
     run(config, tmp_path / "whole")
     for stop_at in (1, 3):
         folder = tmp_path / f"stopped-{stop_at}"
@@ -174,12 +174,12 @@ def test_seeds_and_splits_give_other_weights(tmp_path):
 
 
 def test_kill_9_and_resume_ends_with_the_same_bits(tmp_path):
-    """The command itself, killed three times while it trains."""
-    settings = ["width=32", "max_epochs=24", "validate_every=2", "batch_size=60", "validation_episodes=1"]
-    command = [SAME_COMMAND, "train", "planted", *(f"--set={s}" for s in settings)]
-    subprocess.run([*command, "--out", tmp_path / "whole"], check=True, capture_output=True)
+    """The command itself, killed twice while it trains."""
+    settings = {"width": 32, "max_epochs": 24, "validate_every": 2, "batch_size": 60, "validation_episodes": 1}
+    run(Config(**settings), tmp_path / "whole")
+    command = [SAME_COMMAND, "train", "planted", *(f"--set={name}={value}" for name, value in settings.items())]
     killed = 0
-    for wanted in (3, 6, 9):
+    for wanted in (3, 7):
         process = subprocess.Popen([*command, "--out", tmp_path / "killed"], stderr=subprocess.DEVNULL)
         history = tmp_path / "killed" / "history.jsonl"
         while process.poll() is None:
@@ -188,9 +188,9 @@ def test_kill_9_and_resume_ends_with_the_same_bits(tmp_path):
                 process.wait()
                 killed += 1
             time.sleep(0.005)
-    assert killed == 3
+    assert killed == 2
     assert not (tmp_path / "killed" / "result.json").exists()
-    subprocess.run([*command, "--out", tmp_path / "killed"], check=True, capture_output=True)
+    run(Config(**settings), tmp_path / "killed")
     assert_same_bits(tmp_path / "whole", tmp_path / "killed")
 
 
@@ -228,7 +228,7 @@ def test_a_finished_run_is_not_done_again_and_another_is_not_overwritten(tmp_pat
 @pytest.mark.parametrize("method", ["isame", "esame"])
 def test_training_on_planted_beats_the_untrained_encoder_on_unseen_graphs(tmp_path, method):
     """Target losses on the test graphs, after adapting to their support sets, by at least a tenth for every task."""
-    config = Config(method=method, width=64, max_epochs=60, patience=60)
+    config = Config(method=method, width=32, max_epochs=40, patience=40, outer_lr=5e-3, validation_episodes=1)
     experiment = prepare(config)
     episodes = validation_episodes(whole_episode, experiment.store, experiment.tasks, experiment.split.test, count=3)
     run(config, tmp_path / "run")

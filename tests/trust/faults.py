@@ -22,6 +22,7 @@ from same.files import load_tensors, read_json
 from same.study.results import RUNS_TABLE, Results
 from same.training import InterruptedTraining
 from same.tuning.search import Tuning
+from trust.bad_data import run_command
 
 SAME = (sys.executable, "-c", "from same.cli import main; main()")
 TINY = ("width=8", "validate_every=1", "batch_size=105", "validation_episodes=1", "patience=99")
@@ -192,11 +193,10 @@ def second_of_two(verb: str, folder: Path) -> tuple[int, str]:
     try:
         _wait(first, lambda: any(folder.rglob("history.jsonl")), 120)
         assert first.poll() is None
-        second = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+        return run_command(arguments[len(SAME) :])
     finally:
         first.kill()
         first.wait()
-    return second.returncode, second.stderr
 
 
 LIMITS = {

@@ -102,7 +102,7 @@ def test_epochs_and_validations_count_episodes(tmp_path):
 
 
 def test_two_ranks_equal_one_process_also_after_one_was_killed(tmp_path):
-    config = SMALL.model_copy(update={"episodes_per_step": 2, "max_epochs": 200, "patience": 6, "outer_lr": 0.05})
+    config = SMALL.model_copy(update={"episodes_per_step": 2, "max_epochs": 200, "patience": 4, "outer_lr": 0.05})
     arguments = [*settings(config), "--out", tmp_path / "two", "--rank-timeout", "20"]
     first = torchrun(*arguments)
     while not (tmp_path / "two" / CHECKPOINT).is_file():

@@ -1,4 +1,4 @@
-"""The one path: every method trains, repeats to the bit, and continues after any interruption."""
+"""Every method trains, repeats to the bit, and continues after any interruption."""
 
 import json
 import signal
@@ -179,11 +179,11 @@ def test_kill_9_and_resume_ends_with_the_same_bits(tmp_path):
     run(Config(**settings), tmp_path / "whole")
     command = [SAME_COMMAND, "train", "planted", *(f"--set={name}={value}" for name, value in settings.items())]
     killed = 0
-    for wanted in (3, 7):
+    for validations in (3, 7):
         process = subprocess.Popen([*command, "--out", tmp_path / "killed"], stderr=subprocess.DEVNULL)
         history = tmp_path / "killed" / "history.jsonl"
         while process.poll() is None:
-            if history.is_file() and history.read_text().count("\n") >= wanted:
+            if history.is_file() and history.read_text().count("\n") >= validations:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 killed += 1

@@ -95,9 +95,9 @@ def test_ego_nets():
         assert reach[centre, nodes].all()
         neighbours = dense[centre].sum()
         assert dense[centre, nodes].sum() == min(neighbours, 11)
-        found = np.zeros((len(nodes), len(nodes)), bool)
-        found[tuple(batch.edge_index.numpy())] = True
-        assert (found == dense[np.ix_(nodes, nodes)]).all()
+        linked = np.zeros((len(nodes), len(nodes)), bool)
+        linked[tuple(batch.edge_index.numpy())] = True
+        assert (linked == dense[np.ix_(nodes, nodes)]).all()
 
 
 def test_hidden_links_are_removed_and_other_pairs_are_not_links():

@@ -25,7 +25,7 @@ ROOMS = {
     "methods": "how tasks are learned (Algorithms 1 to 3)",
     "training": "the loop, and the rules between its steps",
     "linear": "linear models of embeddings",
-    "saved": "the format on disk",
+    "saved": "a trained model, in memory and on disk",
     "experiment": "from a configuration to a trained model",
     "probes": "scores",
     "study": "many runs, tables and reports",

@@ -55,7 +55,7 @@ class MedianRule:
     thresholds: tuple[tuple[int, float], ...] = ()
 
     @classmethod
-    def from_trials(cls, done: Sequence[History], stopped: Sequence[History] = ()) -> "MedianRule":
+    def from_trials(cls, done: Sequence[History] = (), stopped: Sequence[History] = ()) -> "MedianRule":
         """The rule that earlier trials imply for the next ones."""
         if len(done) < MIN_TRIALS:
             return cls()
@@ -68,15 +68,12 @@ class MedianRule:
 
     def __call__(self, history: History) -> bool:
         """Whether to stop a trial with this history now."""
-        return self._is_below(history[-1]["epoch"], scores_so_far(history)[-1])
+        return self.cut(history) is not None
 
     def cut(self, history: History) -> History | None:
         """The history up to the point where the trial is stopped; None if it is not."""
         for end, (record, score) in enumerate(zip(history, scores_so_far(history), strict=True), start=1):
-            if self._is_below(record["epoch"], score):
+            passed = bisect(self.thresholds, record["epoch"], key=lambda threshold: threshold[0])
+            if passed and score < self.thresholds[passed - 1][1]:
                 return history[:end]
         return None
-
-    def _is_below(self, epoch: int, score: float) -> bool:
-        passed = bisect(self.thresholds, epoch, key=lambda threshold: threshold[0])
-        return passed > 0 and score < self.thresholds[passed - 1][1]

@@ -5,8 +5,9 @@ from small_model import VARIANTS, directional_derivative, draw, gradients, make,
 
 from helpers import random_store
 from same.config import Config
-from same.experiment import load_trained, run
+from same.experiment import run
 from same.nn import Encoder
+from same.saved import load_trained
 
 
 @pytest.mark.parametrize("variant", ["isame", "esame"])

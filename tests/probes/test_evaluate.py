@@ -11,13 +11,14 @@ from commands import same
 from helpers import random_store
 from same.config import Config
 from same.errors import InputError
-from same.experiment import embed_set, load_trained, run
+from same.experiment import embed_set, run
 from same.graphs import GraphBatch, GraphStore, Split, load, planted, save_store
 from same.linear import fit_linear, predict_linear
 from same.metrics import scores
 from same.probes import Evaluation, Score, evaluate_run
 from same.probes.network import NetworkProbe
 from same.probes.protocols import probe_examples
+from same.saved import load_trained
 from same.seeding import stream
 from same.tasks import TASKS, Examples
 
@@ -305,7 +306,7 @@ def test_embed_refuses_other_attributes(trained, tmp_path):
     save_store(random_store(0, [5] * 12), tmp_path / "other")
     with pytest.raises(InputError, match="its nodes have 3 attributes, the inputs were fitted on 24"):
         embed_set(trained, str(tmp_path / "other"), tmp_path / "e.npz")
-    with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy, parquet"):
+    with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy"):
         embed_set(trained, "planted", tmp_path / "e.csv", kind="csv")
     assert not list(tmp_path.glob("e.*"))
 

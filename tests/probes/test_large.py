@@ -14,13 +14,14 @@ from helpers import random_store
 from same.config import Config
 from same.episodes import VALIDATION_NODES, validation_episodes, whole_episode
 from same.errors import InputError
-from same.experiment import embed_set, load_trained, run
+from same.experiment import embed_set, run
 from same.graphs import GraphStore, load, open_store, planted, save_store, write_store
 from same.graphs.planted import planted_parts
 from same.linear import rows, svm
 from same.nn.embedding import embed_graphs
 from same.probes import Evaluation, evaluate_run
 from same.probes.large import disk_features
+from same.saved import load_trained
 from same.tasks import make_tasks
 
 SMALL = Config(width=8, max_epochs=2, batch_size=100, validation_episodes=1)
@@ -103,7 +104,7 @@ def test_an_embedding_that_fails_leaves_nothing(large, tmp_path):
     with pytest.raises(InputError, match="is a folder; choose another name"):
         embed_set(large / "run", str(large / "set"), tmp_path / "e.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["e.npz"]
-    with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy, parquet"):
+    with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy"):
         embed_set(large / "run", str(large / "set"), tmp_path / "e.csv", kind="csv")
 
 

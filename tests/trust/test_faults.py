@@ -17,9 +17,9 @@ from safetensors.torch import save_file
 
 from same import files
 from same.errors import DamagedError, InputError
-from same.experiment import load_trained, run
+from same.experiment import run
 from same.files import atomic, clean, load_tensors, locked, read_json, save_tensors, seal, unseal, write_json
-from same.saved import read_history
+from same.saved import load_trained, read_history
 from same.study.plan import Plan, remember
 from same.tuning.search import Search, resume
 from same.tuning.space import Parameter, Space

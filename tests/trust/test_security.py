@@ -15,11 +15,11 @@ from helpers import write_tu, zip_tu
 from same import SAME
 from same.config import read_config
 from same.errors import DamagedError, InputError
-from same.experiment import load_trained
 from same.files import load_tensors
 from same.graphs import GraphStore, as_store, load, open_store, save_store
 from same.graphs.io import download
 from same.graphs.io.tu import read_tu
+from same.saved import load_trained
 from same.study.plan import Plan
 from same.study.report import make_tables, write_report
 from same.study.report.page import to_latex, to_markdown

@@ -11,7 +11,7 @@ import torch
 from same.config import Config
 from same.episodes import PARTS
 from same.errors import InputError
-from same.experiment import Trained, load_trained, prepare
+from same.experiment import prepare
 from same.graphs.examples import Examples
 from same.linear import Choose, fit_linear, predict_linear
 from same.nn.embedding import encode_once
@@ -21,6 +21,7 @@ from same.probes.large import disk_features, is_large
 from same.probes.network import NetworkProbe
 from same.probes.paper import fit_paper
 from same.probes.protocols import Array, Case, Protocol, make_cases, probe_examples
+from same.saved import Trained, load_trained
 from same.seeding import stream
 from same.tasks import TASKS, make_tasks
 

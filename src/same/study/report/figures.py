@@ -52,8 +52,8 @@ def embedding_figures(study: Study, data: Path | None) -> dict[str, str]:
     """Node and graph embeddings of a three-task SAME run in two dimensions: UMAP if it is installed, otherwise PCA."""
     import torch
 
-    from same.experiment import load_trained
     from same.graphs import load, split
+    from same.saved import load_trained
 
     figures = {}
     for dataset in study.plan.datasets:

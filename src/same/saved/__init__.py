@@ -1,0 +1,18 @@
+"""A trained model in memory and on disk. The folder of a run is the folder of a model, with checkpoints beside."""
+
+from same.saved.format import begin, check_folder, finish, finished, read, read_history
+from same.saved.trained import Custom, Trained, build, load_trained, save_trained
+
+__all__ = [
+    "Custom",
+    "Trained",
+    "begin",
+    "build",
+    "check_folder",
+    "finish",
+    "finished",
+    "load_trained",
+    "read",
+    "read_history",
+    "save_trained",
+]

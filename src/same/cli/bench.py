@@ -26,10 +26,8 @@ def bench(
     script = Path(__file__).parents[3] / "benchmarks" / "bench.py"
     if not script.is_file():
         raise InputError("bench: the benchmarks are not part of the installed package; clone the repository")
-    places = {name: find(name, data) for name in KNOWN}
-    missing = [name for name, place in places.items() if place is None]
-    if missing:
-        raise InputError(f"bench: needs {', '.join(missing)}; pass their folder as --data, or run `same data fetch`")
-    folder = next(place.parent for place in places.values() if place is not None)
-    selected = [] if only is None else ["--only", only]
-    raise typer.Exit(subprocess.run([sys.executable, script, folder, "--json", out, *selected], check=False).returncode)
+    places = [place for name in KNOWN if (place := find(name, data)) is not None]
+    if len(places) < len(KNOWN):
+        raise InputError(f"bench: needs {', '.join(KNOWN)}; pass their folder as --data, or run `same data fetch`")
+    command = [sys.executable, script, places[0].parent, "--json", out]
+    raise typer.Exit(subprocess.run(command + (["--only", only] if only else []), check=False).returncode)

@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,37 +20,30 @@ def _complete_method(incomplete: str) -> list[str]:
 
 
 _METHODS = f"One of {', '.join(METHODS)}, or FILE.py:CLASS or package.module:CLASS."
+_OF_RUN = "Method of the run, if it is not built in."
 
 Dataset = Annotated[str | None, Argument(metavar="DATASET", help="Name, folder or zip file, or `planted`.")]
 Run = Annotated[Path, Argument(metavar="DIR", help="Folder of a finished run.")]
 Method = Annotated[str | None, Option("--method", "-m", help=_METHODS, autocompletion=_complete_method)]
+MethodOfRun = Annotated[str | None, Option("--method", "-m", metavar="FILE.py:CLASS", help=_OF_RUN)]
+Tasks = Annotated[str | None, Option("--tasks", "-t", help="Names of tasks, for example gc,nc,lp.")]
 Settings = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a key of the configuration; repeatable.")
 ]
 Choose = Annotated[str | None, Option(metavar="loss", help="Choose C of linear probes by validation loss; else C = 1.")]
+EngineName = Annotated[str, Option(help="local (processes on this machine) or ray (a cluster).")]
+Workers = Annotated[int | None, Option(min=1, help="Number of parallel runs; one per core by default.")]
+Address = Annotated[str | None, Option(metavar="HOST:PORT", help="Ray cluster; without one, Ray starts locally.")]
+Cpus = Annotated[float, Option(min=0.1, help="Cores (and threads) per run, with --engine ray.")]
+Gpus = Annotated[float, Option(min=0, help="GPUs per run, with --engine ray.")]
+Checkpoints = Annotated[str | None, Option(metavar="PATH|URL", help="Checkpoints of Ray; --out by default.")]
 Data = Annotated[Path | None, Option("--data", metavar="DIR", help="Folder of datasets; SAME_DATA by default.")]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 
-EngineName = Annotated[str, Option(help="local (processes on this machine) or ray (a cluster).")]
-Workers = Annotated[int | None, Option(min=1, help="Number of parallel runs; one per core by default.")]
-Address = Annotated[str | None, Option(metavar="HOST:PORT", help="Ray cluster; without one, Ray starts here.")]
-Cpus = Annotated[float, Option(min=0.1, help="Cores (and threads) per run, with --engine ray.")]
-Gpus = Annotated[float, Option(min=0, help="GPUs per run, with --engine ray.")]
-Retries = Annotated[int, Option(min=0, help="Number of retries after a lost Ray worker.")]
-Checkpoints = Annotated[str | None, Option(metavar="PATH|URL", help="Checkpoints of Ray; --out by default.")]
-
-Engine = Callable[[Any, int], Iterator[Any]]
-
 
 def make_engine(
-    name: str,
-    workers: int | None,
-    address: str | None,
-    cpus: float,
-    gpus: float,
-    retries: int,
-    checkpoints: str | None,
-) -> tuple[Engine, int]:
+    name: str, workers: int | None, address: str | None, cpus: float, gpus: float, checkpoints: str | None
+) -> tuple[Any, int]:
     """The engine that the options describe, and its number of parallel runs; invalid options raise here."""
     if name == "local":
         for option, value in (("--address", address), ("--checkpoints", checkpoints), ("--gpus-per-run", gpus)):
@@ -64,7 +57,7 @@ def make_engine(
     from same.study.engines.ray import RayEngine, connect
 
     connect(address)
-    return RayEngine(address, cpus, gpus, retries, checkpoints), workers or 0  # 0: the whole cluster.
+    return RayEngine(address, cpus, gpus, checkpoints=checkpoints), workers or 0  # 0: the whole cluster.
 
 
 def resolve_method(text: str) -> str:

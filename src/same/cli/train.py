@@ -10,14 +10,14 @@ import typer
 from typer import Argument, Option
 
 from same.cli import options as opt
-from same.cli.signals import stop_requests
+from same.cli.signals import interruptible
 from same.threads import limit_threads
 
 
 def train(
     dataset: opt.Dataset = None,
     method: opt.Method = None,
-    tasks: Annotated[str | None, Option("--tasks", "-t", help="For example gc,nc,lp.")] = None,
+    tasks: opt.Tasks = None,
     split: Annotated[int | None, Option(help="Which of the ten splits, 0 to 9.")] = None,
     seed: Annotated[int | None, Option(help="Random seed.")] = None,
     out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the run; runs/HASH by default.")] = None,
@@ -61,7 +61,7 @@ def train(
         board = TensorBoard(folder / ".tensorboard") if tensorboard and not ranks.rank else None
         was_finished = ranks.rank == 0 and finished(folder) is not None
         log.info("%s: %s", folder, json.dumps(config.model_dump(mode="json", exclude_defaults=True)))
-        with stop_requests() as stop, Progress(quiet=opt.is_quiet(), board=board) as progress:
+        with interruptible() as stop, Progress(quiet=opt.is_quiet(), board=board) as progress:
             result = run(config, folder, data=data, device=device, report=progress, stop=stop, ranks=ranks)
         if ranks.rank:
             # Nothing left to do, and a clean exit sometimes aborts in a gloo thread while the other ranks exit.
@@ -72,9 +72,6 @@ def train(
         os._exit(1)  # A clean exit would wait for the lost rank.
     except InterruptedTraining:
         log.warning("interrupted and saved; run the same command to continue")
-        raise typer.Exit(130) from None
-    except KeyboardInterrupt:
-        log.warning("interrupted before training started")
         raise typer.Exit(130) from None
     opt.echo(training_text(folder, result, was_finished), result, as_json)
 
@@ -88,6 +85,7 @@ def evaluate(
     choose: opt.Choose = None,
     floors: Annotated[bool, Option(help="Add the majority class, raw features and the untrained encoder.")] = True,
     most_graphs: Annotated[int | None, Option(min=10, help="Graphs to probe per part; all by default.")] = None,
+    method: opt.MethodOfRun = None,
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -100,22 +98,15 @@ def evaluate(
     from same.probes.evaluate import evaluate_run
     from same.saved import read
 
-    given: Any = {"protocols": opt.parse_names(protocol), "pair": pair, "choose": choose}
-    rows = evaluate_run(
-        folder,
-        probes=opt.parse_names(probes),
-        floors=floors,
-        tasks=opt.parse_names(tasks) or None,
-        data=data,
-        most_graphs=most_graphs,
-        **given,
-    )
+    if method:
+        opt.resolve_method(method)
+    given: Any = {"protocols": opt.parse_names(protocol), "pair": pair, "choose": choose, "data": data}
+    given |= {"tasks": opt.parse_names(tasks) or None, "floors": floors, "most_graphs": most_graphs}
+    rows = evaluate_run(folder, probes=opt.parse_names(probes), **given)
     config = read(folder).config
-    about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
-    title = (
-        f"{config.dataset}, split {config.split}, seed {config.seed}: protocol {protocol}, "
-        f"pair features {pair or config.pair}, C {f'chosen by {choose}' if choose else '= 1'}; test graphs, %"
-    )
+    about = {"split": config.split, "seed": config.seed, "protocol": protocol, "pair": pair or config.pair}
+    title = f"{config.dataset}: {', '.join(f'{name} {value}' for name, value in about.items())}, "
+    title += f"C {f'chosen by {choose}' if choose else '= 1'}; test graphs, %"
     values = {**about, "choose": choose, "rows": [row._asdict() for row in rows]}
     opt.echo(scores_table(rows, title), values, as_json)
 
@@ -124,7 +115,8 @@ def embed(
     folder: opt.Run,
     dataset: Annotated[str, Argument(help="Name, folder or zip file, or `planted`.")],
     out: Annotated[Path, Option(metavar="FILE", help="Output file; a folder for npy.")],
-    kind: Annotated[str, Option("--format", help="npz, npy (a folder, to memory-map) or parquet.")] = "npz",
+    kind: Annotated[str, Option("--format", help="npz, or npy (a folder of arrays, to memory-map).")] = "npz",
+    method: opt.MethodOfRun = None,
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -135,6 +127,8 @@ def embed(
     limit_threads()
     from same.experiment import embed_set
 
+    if method:
+        opt.resolve_method(method)
     nodes = embed_set(folder, dataset, out, data=data, kind=kind)
     opt.echo(f"{out}: embeddings of {nodes:,} nodes", {"file": str(out), "format": kind, "nodes": nodes}, as_json)
 

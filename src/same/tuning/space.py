@@ -148,9 +148,8 @@ def _parameter(name: str, entry: Any, origin: str) -> Parameter:
         values = entry.get(key, ())
         strings = what == "a list" or all(isinstance(value, str) for value in values)
         require(isinstance(values, list | tuple) and strings, f": {key}: expected {what}")
-    parameter = Parameter(
-        name, **{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
-    )
+    given: Any = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    parameter = Parameter(name, **given)
     for method in parameter.methods:
         require(method in METHODS, f": methods: {method!r} is not one of {', '.join(METHODS)}")
     low, high, log, values = parameter.low, parameter.high, parameter.log, parameter.choices

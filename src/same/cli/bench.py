@@ -29,5 +29,5 @@ def bench(
     places = [place for name in KNOWN if (place := find(name, data)) is not None]
     if len(places) < len(KNOWN):
         raise InputError(f"bench: needs {', '.join(KNOWN)}; pass their folder as --data, or run `same data fetch`")
-    command = [sys.executable, script, places[0].parent, "--json", out]
+    command = [sys.executable, str(script), str(places[0].parent), "--json", str(out)]
     raise typer.Exit(subprocess.run(command + (["--only", only] if only else []), check=False).returncode)

@@ -19,12 +19,14 @@ def _complete_method(incomplete: str) -> list[str]:
     return [name for name in METHODS if name.startswith(incomplete)]
 
 
-_METHODS = f"One of {', '.join(METHODS)}, or FILE.py:CLASS or package.module:CLASS."
+_METHODS = f"One of {', '.join(METHODS)}"
+_CUSTOM = f"{_METHODS}, or FILE.py:CLASS or package.module:CLASS."
 _OF_RUN = "Method of the run, if it is not built in."
 
 Dataset = Annotated[str | None, Argument(metavar="DATASET", help="Name, folder or zip file, or `planted`.")]
 Run = Annotated[Path, Argument(metavar="DIR", help="Folder of a finished run.")]
-Method = Annotated[str | None, Option("--method", "-m", help=_METHODS, autocompletion=_complete_method)]
+Method = Annotated[str, Option("--method", "-m", help=f"{_METHODS}.", autocompletion=_complete_method)]
+CustomMethod = Annotated[str | None, Option("--method", "-m", help=_CUSTOM, autocompletion=_complete_method)]
 MethodOfRun = Annotated[str | None, Option("--method", "-m", metavar="FILE.py:CLASS", help=_OF_RUN)]
 Tasks = Annotated[str | None, Option("--tasks", "-t", help="Names of tasks, for example gc,nc,lp.")]
 Settings = Annotated[

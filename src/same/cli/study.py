@@ -154,6 +154,8 @@ def tune(
     if show_space:
         typer.echo((space_file or DEFAULT).read_text(encoding="utf-8").rstrip())
         return
+    if ":" in method:
+        raise InputError("--method: a search needs a registered name: its runs are processes that do not load files")
     if dataset is None or out is None:
         raise InputError("tune needs a DATASET and --out DIR; `same tune --space` prints the search space")
     chosen, count = opt.make_engine(engine, workers, address, cpus_per_run, gpus_per_run, checkpoints)
@@ -165,7 +167,7 @@ def tune(
     from same.tuning.report import savings, summary, write_tuning_report
     from same.tuning.tuned import BEST, write_best
 
-    names, fixed, method = opt.parse_names(tasks), opt.parse_settings(settings), opt.resolve_method(method or "esame")
+    names, fixed = opt.parse_names(tasks), opt.parse_settings(settings)
     space = space.restrict(method, names, fixed)
     search = tuning.Search(dataset, method, names, space, split, seed, fixed, sampler, stop_early, round_)
     make_tasks(names, load(dataset, data))

@@ -16,7 +16,7 @@ from same.threads import limit_threads
 
 def train(
     dataset: opt.Dataset = None,
-    method: opt.Method = None,
+    method: opt.CustomMethod = None,
     tasks: opt.Tasks = None,
     split: Annotated[int | None, Option(help="Which of the ten splits, 0 to 9.")] = None,
     seed: Annotated[int | None, Option(help="Random seed.")] = None,

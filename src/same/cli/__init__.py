@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from same import __version__
-from same.cli import bench, data, study, train
+from same.cli import data, study, train
 from same.errors import InputError
 from same.methods.registry import METHODS
 
@@ -27,7 +27,7 @@ _methods = "; ".join(f"{name} {entry.summary}" for name, entry in METHODS.items(
 # In the order of `same --help`.
 app.command()(study.demo)
 app.command(epilog=f"Methods: {_methods}.")(train.train)
-for _verb in (train.evaluate, train.embed, study.study, study.tune, study.report, train.config, bench.bench):
+for _verb in (train.evaluate, train.embed, study.study, study.tune, study.report, train.config):
     app.command()(_verb)
 app.add_typer(data.app, name="data")
 

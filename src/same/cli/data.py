@@ -33,9 +33,7 @@ def list_datasets(data: opt.Data = None, as_json: opt.Json = False) -> None:
 
 @app.command()
 def check(
-    sources: Annotated[
-        list[str] | None, Argument(metavar="[NAME|PATH]...", help="By default, those of the paper.")
-    ] = None,
+    sources: Annotated[list[str] | None, Argument(metavar="DATASET", help="Those of the paper by default.")] = None,
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -50,9 +48,7 @@ def check(
 
     sources = sources or [name for name in KNOWN if find(name, data) is not None]
     if not sources:
-        raise InputError(
-            "none of the paper's datasets is available: name a dataset or a path, or run `same data fetch ENZYMES`"
-        )
+        raise InputError("none of the paper's datasets is available: name one, or run `same data fetch ENZYMES`")
     logging.getLogger("same").setLevel(logging.WARNING)  # The summary includes the notes.
     stores = [load(source, data) for source in sources]
     summaries = [{**summarise(store), "tasks": offered(store)} for store in stores]

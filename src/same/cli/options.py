@@ -30,7 +30,7 @@ CustomMethod = Annotated[str | None, Option("--method", "-m", help=_CUSTOM, auto
 MethodOfRun = Annotated[str | None, Option("--method", "-m", metavar="FILE.py:CLASS", help=_OF_RUN)]
 Tasks = Annotated[str | None, Option("--tasks", "-t", help="Names of tasks, for example gc,nc,lp.")]
 Settings = Annotated[
-    list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a key of the configuration; repeatable.")
+    list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a configuration key; repeatable.")
 ]
 Choose = Annotated[str | None, Option(metavar="loss", help="Choose C of linear probes by validation loss; else C = 1.")]
 EngineName = Annotated[str, Option(help="local (processes on this machine) or ray (a cluster).")]

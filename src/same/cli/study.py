@@ -42,7 +42,7 @@ def demo(
 def study(
     out: Annotated[Path, Option(metavar="DIR", help="Folder of the study; an existing study is continued.")],
     questions: Annotated[
-        str | None, Option(help="Of floors, overview, fig1, Q1-Q4, appendix, weighting; all by default.")
+        str | None, Option(help="Of Q1-Q4, fig1, appendix, weighting, overview, floors; else all.")
     ] = None,
     datasets: Annotated[str | None, Option(help="ENZYMES,PROTEINS,DHFR,COX2 by default.")] = None,
     methods: Annotated[str | None, Option(help="All that the questions need by default.")] = None,

@@ -15,8 +15,6 @@ from same.files import atomic
 from same.tuning.search import Tuning
 
 PAGE, TABLE = "report.html", "trials.csv"
-MIN_TRIALS = 10
-"""Number of trials needed to estimate importances."""
 
 
 def write_tuning_report(tuning: Tuning) -> Path:
@@ -24,7 +22,7 @@ def write_tuning_report(tuning: Tuning) -> Path:
     loader = ChoiceLoader([PackageLoader("same.tuning", "."), PackageLoader("same.study", ".")])
     page = Environment(loader=loader, autoescape=True, trim_blocks=True).get_template("tuning.html.j2")
     values, names = summary(tuning), tuning.search.space.names
-    figure = Markup(_draw(tuning, values["importances"])) if tuning.done else None
+    figure = Markup(_draw(tuning)) if tuning.done else None
     text = page.render(title=f"Tuning: {heading(tuning)}", about=savings(tuning), names=names, figure=figure, **values)
     columns, table = ("number", "state", "score", "epochs", "cpu_seconds"), io.StringIO()
     rows = ([*(trial[name] for name in columns), *trial["values"].values()] for trial in values["trials"])
@@ -44,54 +42,25 @@ def heading(tuning: Tuning) -> str:
 
 def savings(tuning: Tuning) -> str:
     """One line that counts the trials by state and says what early stopping saved."""
-    states = [trial.state for trial in tuning.trials]
-    counts = f"{len(states)} trials: {states.count('done')} done, {states.count('failed')} failed"
-    if not tuning.search.stop_early:
-        return f"{counts}, none stopped early (--no-stop-early)"
-    usual = median([trial.epochs for trial in tuning.done] or [0])
-    stopped = [trial.epochs for trial in tuning.trials if trial.state == "stopped"]
-    saved, spent = sum(max(usual - epochs, 0) for epochs in stopped), sum(trial.epochs for trial in tuning.trials)
-    return f"{counts}, {len(stopped)} stopped early, which saved about {saved:.0f} epochs ({spent} were spent)"
+    states, usual = [trial.state for trial in tuning.trials], median([trial.epochs for trial in tuning.done] or [0])
+    saved = sum(max(usual - trial.epochs, 0) for trial in tuning.trials if trial.state == "stopped")
+    counts = ", ".join(f"{states.count(state)} {state}" for state in ("done", "failed", "stopped"))
+    return f"{len(states)} trials: {counts} early, which saved about {saved:.0f} epochs"
 
 
 def summary(tuning: Tuning) -> dict[str, Any]:
     """The search and its trials as plain values."""
     best, default = tuning.done[:1], tuning.default
-    values, r2 = importances(tuning)
     return {
         **tuning.search.to_json(),
         "best": best[0].to_json() if best else None,
         "default": default.to_json() if default else None,
-        "importances": values,
-        "r2": r2,
         "trials": [trial.to_json() for trial in tuning.trials],
     }
 
 
-def importances(tuning: Tuning) -> tuple[dict[str, float], float | None]:
-    """Importance of each parameter, and the out-of-bag R² of the model behind it.
-
-    A random forest predicts the scores of the trials from their values. The importance of a parameter is the
-    increase of its absolute error, in points of score, when the parameter is shuffled (permutation importance).
-    Empty and None with fewer than ten trials.
-    """
-    trials = [trial for trial in tuning.trials if trial.score is not None]
-    scores = np.array([trial.score for trial in trials])
-    if len(trials) < MIN_TRIALS or np.ptp(scores) == 0:
-        return {}, None
-    from sklearn.ensemble import RandomForestRegressor
-    from sklearn.inspection import permutation_importance
-
-    parameters = tuning.search.space.parameters
-    x = np.array([[p.number(trial.values[p.name]) for p in parameters] for trial in trials])
-    forest = RandomForestRegressor(200, oob_score=True, min_samples_leaf=2, random_state=0).fit(x, scores)
-    losses = permutation_importance(forest, x, scores, scoring="neg_mean_absolute_error", n_repeats=20, random_state=0)
-    values = {p.name: 100 * float(loss) for p, loss in zip(parameters, losses.importances_mean, strict=True)}
-    return dict(sorted(values.items(), key=lambda item: -item[1])), float(forest.oob_score_)
-
-
-def _draw(tuning: Tuning, importances: dict[str, float]) -> str:
-    """SVG: trials in order with the best score so far, importances, and score against value for each parameter."""
+def _draw(tuning: Tuning) -> str:
+    """SVG: trials in order with the best score so far, and score against value for each parameter."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -99,7 +68,7 @@ def _draw(tuning: Tuning, importances: dict[str, float]) -> str:
     scores, numbers = 100 * np.array([trial.score for trial in trials]), np.array([trial.number for trial in trials])
     colours = {"done": "C0", "stopped": "C1"}
     style = {"s": 14, "c": ["C2" if trial == tuning.default else colours[trial.state] for trial in trials]}
-    rows = math.ceil((2 + len(tuning.search.space.parameters)) / 3)
+    rows = math.ceil((1 + len(tuning.search.space.parameters)) / 3)
     figure = Figure(figsize=(12, 3.2 * rows), layout="constrained")
 
     def panel(title: str, **options: Any) -> Any:
@@ -108,8 +77,6 @@ def _draw(tuning: Tuning, importances: dict[str, float]) -> str:
     trace, done = panel("Score by trial, and the best so far"), [trial.state == "done" for trial in trials]
     trace.scatter(numbers, scores, **style)
     trace.step(numbers[done], np.maximum.accumulate(scores[done]), where="post")
-    if importances:
-        panel("Importance: points of score lost by shuffling").barh(*zip(*reversed(importances.items()), strict=True))
     for p in tuning.search.space.parameters:
         axes = panel(p.name, xscale="log" if p.log else "linear")
         axes.scatter([p.number(trial.values[p.name]) for trial in trials], scores, **style)

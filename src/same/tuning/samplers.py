@@ -28,11 +28,6 @@ def random_search(space: Space, seed: int, records: Records, count: int) -> list
         seed: random seed.
         records: finished trials.
         count: number of proposals.
-
-    >>> space = Space((Parameter("layers", low=2, high=4),))
-    >>> both = random_search(space, 0, [], 2)
-    >>> random_search(space, 0, [(both[0], 0.5)], 1) == both[1:]
-    True
     """
     generators = (stream(seed, "tune", len(records) + i) for i in range(count))
     return [{parameter.name: parameter.sample(rng) for parameter in space.parameters} for rng in generators]

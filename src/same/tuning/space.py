@@ -36,9 +36,6 @@ class Parameter:
         log: search the range on a logarithmic scale.
         methods: methods that use the parameter; empty for all.
         tasks: tasks that use the parameter; empty for all.
-
-    >>> Parameter("width", choices=(64, 128)).contains(128)
-    True
     """
 
     name: str
@@ -91,13 +88,7 @@ class Space:
         return tuple(parameter.name for parameter in self.parameters)
 
     def restrict(self, method: str, tasks: Collection[str], fixed: Collection[str] = ()) -> "Space":
-        """The parameters that a method and tasks use, without those that are fixed.
-
-        >>> inner = Parameter("inner_lr", low=0.1, high=1.0, methods=("esame",))
-        >>> space = Space((Parameter("layers", low=2, high=4), inner))
-        >>> space.restrict("classical", ["gc"]).names
-        ('layers',)
-        """
+        """The parameters that a method and tasks use, without those that are fixed."""
         free = [p for p in self.parameters if p.name not in fixed and method in (p.methods or [method])]
         return Space(tuple(p for p in free if not p.tasks or set(p.tasks) & set(tasks)))
 
@@ -122,9 +113,6 @@ def make_space(tables: Mapping[str, Any], origin: str) -> Space:
     Args:
         tables: for every key of the configuration that varies, a table with the fields of `Parameter`.
         origin: name of the source, for error messages.
-
-    >>> make_space({"width": {"choices": [64, 128]}}, "my.toml").names
-    ('width',)
     """
     if not tables:
         raise InputError(f"{origin}: is empty; `same tune --space` prints an example")

@@ -25,11 +25,6 @@ def scores_so_far(history: History) -> list[float]:
     The best validation is the one with the lowest objective, as in early stopping. The score is averaged over its
     neighbours because accuracy on fifty validation graphs jumps by several points between validations, and the
     maximum of many such numbers is mostly luck.
-
-    >>> rows = [(3, 0.1), (2, 0.5), (1, 0.9), (2, 0.7)]
-    >>> history = [{"objective": loss, "tasks": {"gc": {"score": score}}} for loss, score in rows]
-    >>> [round(score, 3) for score in scores_so_far(history)]
-    [0.1, 0.5, 0.7, 0.7]
     """
     means = [mean(row["score"] for row in record["tasks"].values()) for record in history]
     best, scores = 0, []

@@ -95,7 +95,7 @@ def test_methods_that_cannot_be_imported_print_one_line(tmp_path):
 
 def test_train_help_describes_the_methods():
     result = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "200"})
-    assert "isame adapts encoder and head to each task alone" in " ".join(result.output.split())
+    assert "isame: adapts encoder and head to each task alone" in " ".join(result.output.split())
 
 
 def test_config_reports_the_changes_from_the_defaults(tmp_path):

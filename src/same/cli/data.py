@@ -15,7 +15,7 @@ app = typer.Typer(no_args_is_help=True, help="List, check, download and generate
 
 @app.command("list")
 def list_datasets(data: opt.Data = None, as_json: opt.Json = False) -> None:
-    """List the available datasets and where they are stored.
+    """List datasets by name, and where those on this machine are.
 
     Example: same data list --data ~/sets
     """
@@ -33,7 +33,7 @@ def list_datasets(data: opt.Data = None, as_json: opt.Json = False) -> None:
 
 @app.command()
 def check(
-    sources: Annotated[list[str] | None, Argument(metavar="DATASET", help="Those of the paper by default.")] = None,
+    sources: Annotated[list[str] | None, Argument(metavar="DATASET", help="By default, those of the paper.")] = None,
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -59,7 +59,7 @@ def check(
 
 @app.command()
 def fetch(
-    names: Annotated[list[str], Argument(metavar="NAME...", help="Names in the TU collection.")],
+    names: Annotated[list[str], Argument(metavar="NAME", help="Names in the TU collection.")],
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -69,9 +69,8 @@ def fetch(
     """
     from same.graphs.io.download import fetch
 
-    places = {name: "built in" if name == "planted" else str(fetch(name, data)) for name in names}
-    rows = [{"name": name, "place": place} for name, place in places.items()]
-    opt.echo("\n".join(f"{name}: {place}" for name, place in places.items()), rows, as_json)
+    rows = [{"name": n, "place": "built in" if n == "planted" else str(fetch(n, data))} for n in names]
+    opt.echo("\n".join(f"{row['name']}: {row['place']}" for row in rows), rows, as_json)
 
 
 @app.command()

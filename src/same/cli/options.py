@@ -23,7 +23,7 @@ _METHODS = f"One of {', '.join(METHODS)}"
 _CUSTOM = f"{_METHODS}, or FILE.py:CLASS or package.module:CLASS."
 _OF_RUN = "Method of the run, if it is not built in."
 
-Dataset = Annotated[str | None, Argument(metavar="DATASET", help="Name, folder or zip file, or `planted`.")]
+Dataset = Annotated[str | None, Argument(metavar="DATASET", help="`planted`, a name of the TU collection, or a path.")]
 Run = Annotated[Path, Argument(metavar="DIR", help="Folder of a finished run.")]
 Method = Annotated[str, Option("--method", "-m", help=f"{_METHODS}.", autocompletion=_complete_method)]
 CustomMethod = Annotated[str | None, Option("--method", "-m", help=_CUSTOM, autocompletion=_complete_method)]
@@ -32,15 +32,15 @@ Tasks = Annotated[str | None, Option("--tasks", "-t", help="Names of tasks, for 
 Settings = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a configuration key; repeatable.")
 ]
-Choose = Annotated[str | None, Option(metavar="loss", help="Choose C of linear probes by validation loss; else C = 1.")]
+Choose = Annotated[str | None, Option(metavar="loss", help="Choose C of linear probes by validation loss; else 1.")]
 EngineName = Annotated[str, Option(help="local (processes on this machine) or ray (a cluster).")]
 Workers = Annotated[int | None, Option(min=1, help="Number of parallel runs; one per core by default.")]
 Address = Annotated[str | None, Option(metavar="HOST:PORT", help="Ray cluster; without one, Ray starts locally.")]
 Cpus = Annotated[float, Option(min=0.1, help="Cores (and threads) per run, with --engine ray.")]
 Gpus = Annotated[float, Option(min=0, help="GPUs per run, with --engine ray.")]
-Checkpoints = Annotated[str | None, Option(metavar="PATH|URL", help="Checkpoints of Ray; --out by default.")]
+Checkpoints = Annotated[str | None, Option(metavar="PATH|URL", help="Where Ray keeps checkpoints; else --out.")]
 Data = Annotated[Path | None, Option("--data", metavar="DIR", help="Folder of datasets; SAME_DATA by default.")]
-Json = Annotated[bool, Option("--json", help="Print JSON.")]
+Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 
 
 def make_engine(
@@ -62,9 +62,9 @@ def make_engine(
     return RayEngine(address, cpus, gpus, checkpoints=checkpoints), workers or 0  # 0: the whole cluster.
 
 
-def resolve_method(text: str) -> str:
+def resolve_method(text: str | None) -> str | None:
     """The name of a method; `FILE.py:CLASS` and `package.module:CLASS` are imported and registered first."""
-    return load(text) if ":" in text else text
+    return load(text) if text and ":" in text else text
 
 
 def parse_names(text: str | None) -> tuple[str, ...]:

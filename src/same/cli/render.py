@@ -42,14 +42,12 @@ def summaries_table(summaries: list[dict[str, Any]]) -> Table:
 
 def datasets_text(rows: list[dict[str, Any]]) -> str:
     """Datasets that are built in, part of the paper or available locally, then the names of others."""
-    lines, others = [], []
-    for row in rows:
+    lines = []
+    for row in [row for row in rows if row["paper"] or row["place"]]:
         alias = f" (in the paper: {row['alias']})" if row["alias"] else ""
-        if row["paper"] or row["place"]:
-            lines.append(f"{row['name'] + alias:<40} {row['place'] or 'not downloaded'}")
-        else:
-            others.append(row["name"])
-    return "\n".join([*lines, f"Also in the TU collection, among others: {', '.join(others)}"])
+        lines.append(f"{row['name'] + alias:<40} {row['place'] or 'not downloaded'}")
+    others = ", ".join(row["name"] for row in rows if not row["paper"] and not row["place"])
+    return "\n".join([*lines, f"Also in the TU collection, among others: {others}"])
 
 
 _SHORT = {"accuracy": "acc", "macro_f1": "F1", "roc_auc": "AUC", "average_precision": "AP", "r2": "R²", "mae": "MAE"}

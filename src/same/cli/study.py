@@ -41,14 +41,12 @@ def demo(
 
 def study(
     out: Annotated[Path, Option(metavar="DIR", help="Folder of the study; an existing study is continued.")],
-    questions: Annotated[
-        str | None, Option(help="Of Q1-Q4, fig1, appendix, weighting, overview, floors; else all.")
-    ] = None,
-    datasets: Annotated[str | None, Option(help="ENZYMES,PROTEINS,DHFR,COX2 by default.")] = None,
-    methods: Annotated[str | None, Option(help="All that the questions need by default.")] = None,
+    questions: Annotated[str | None, Option(help="Any of Q1-Q4, fig1, appendix, weighting, overview, floors.")] = None,
+    datasets: Annotated[str | None, Option(help="Names or paths; ENZYMES,PROTEINS,DHFR,COX2 by default.")] = None,
+    methods: Annotated[str | None, Option(help="Methods to train; all that the questions need by default.")] = None,
     tasks: Annotated[str | None, Option(help="Sets of tasks, for example gc,gc+nc; all by default.")] = None,
-    splits: Annotated[str | None, Option(help="For example 0-3,7; 0-9 by default.")] = None,
-    budget: Annotated[str | None, Option(help="paper (default), short (40 epochs) or small (minutes).")] = None,
+    splits: Annotated[str | None, Option(help="Splits, for example 0-3,7; 0-9 by default.")] = None,
+    budget: Annotated[str | None, Option(help="Epochs: paper (default), short (40) or small (for a try).")] = None,
     settings: opt.Settings = None,
     pair: Annotated[str | None, Option(help="Pair features: concat (as in the paper, default) or symmetric.")] = None,
     choose: opt.Choose = None,
@@ -126,7 +124,7 @@ def tune(
     out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the search, new or to continue.")] = None,
     method: opt.Method = "esame",
     tasks: opt.Tasks = "gc,nc,lp",
-    trials: Annotated[int, Option(min=1, help="Number of configurations to try; the default is the first.")] = 100,
+    trials: Annotated[int, Option(min=1, help="Number of configurations to try, the default one first.")] = 100,
     split: Annotated[int, Option(help="Split whose validation graphs score the trials, 0 to 9.")] = 0,
     seed: Annotated[int, Option(min=0, help="Random seed.")] = 0,
     settings: opt.Settings = None,

@@ -65,7 +65,7 @@ class Experiment:
         """Return the validation episodes; every task must have examples in one of them."""
         config, method, graphs = self.config, self.method, self.split.validation
         episodes = validation_episodes(
-            method.draw_validation,
+            method.draw_validation or method.draw,
             self.store,
             self.tasks,
             graphs,

@@ -79,6 +79,7 @@ def _draw(tuning: Tuning) -> str:
     trace.step(numbers[done], np.maximum.accumulate(scores[done]), where="post")
     for p in tuning.search.space.parameters:
         axes = panel(p.name, xscale="log" if p.log else "linear")
+        axes.minorticks_off()
         axes.scatter([p.number(trial.values[p.name]) for trial in trials], scores, **style)
         if p.choices:
             axes.set_xticks(range(len(p.choices)), [str(choice) for choice in p.choices])

@@ -6,7 +6,7 @@ Proposals depend only on the space, the seed and the earlier trials, so a resume
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Any
 
 from same.errors import InputError
@@ -86,7 +86,4 @@ def choose_sampler(name: str) -> str:
 
 
 def _has_ax() -> bool:
-    try:  # Importing it would take many seconds.
-        return bool(version("ax-platform"))
-    except PackageNotFoundError:
-        return False
+    return find_spec("ax") is not None  # Importing it would take many seconds.

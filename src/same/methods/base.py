@@ -32,8 +32,8 @@ class Method(ABC):
     """
 
     name: ClassVar[str]
-    draw: ClassVar[staticmethod[..., Any]]
-    draw_validation: ClassVar[staticmethod[..., Any] | None] = None
+    draw: "ClassVar[staticmethod[..., Any]]"
+    draw_validation: "ClassVar[staticmethod[..., Any] | None]" = None
     has_heads: ClassVar[bool] = True
     trains: ClassVar[bool] = True
     caps: ClassVar[tuple[int, int]] = (1_000, 5_000)

@@ -426,7 +426,7 @@ VERBS: dict[str, tuple[str, ...]] = {
         "--pair",
         "--engine",
     ),
-    "tune": ("--method", "--tasks", "--trials", "--splits", "--seed", "--set", "--space-file", "--sampler", "--engine"),
+    "tune": ("--method", "--tasks", "--trials", "--split", "--seed", "--set", "--space-file", "--sampler", "--engine"),
 }
 
 

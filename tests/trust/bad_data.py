@@ -438,7 +438,7 @@ def fuzz_cli(cases: int, seed: int, folder: Path) -> Tally:
 
     tally = Tally()
     folder.mkdir(parents=True, exist_ok=True)
-    patched = patch.multiple("same.graphs.io.download", _transfer=no_network, _TRIES=1)
+    patched = patch.multiple("same.graphs.io.sources", _transfer=no_network, _TRIES=1)
     with contextlib.chdir(folder), patched:
         for case in range(cases):
             rng = random.Random(f"cli {seed} {case}")

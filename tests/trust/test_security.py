@@ -17,7 +17,7 @@ from same.config import read_config
 from same.errors import DamagedError, InputError
 from same.files import load_tensors
 from same.graphs import GraphStore, as_store, load, open_store, save_store
-from same.graphs.io import download
+from same.graphs.io import sources
 from same.graphs.io.tu import read_tu
 from same.saved import load_trained
 from same.study.plan import Plan
@@ -176,11 +176,11 @@ def test_archive_bombs_and_archives_of_archives_are_refused(tmp_path):
 
 def test_names_of_sets_cannot_be_addresses(tmp_path, monkeypatch):
     urls = []
-    monkeypatch.setattr(download, "_transfer", lambda url, target: urls.append(url))
+    monkeypatch.setattr(sources, "_transfer", lambda url, target: urls.append(url))
     for name in ("http:x", "a?b", "a#b", "a%2f..", "a@b", "\\\\host", "a\0b", "~", "-rf"):
         with pytest.raises(InputError):
             load(name)
-    assert all(url.startswith(download.COLLECTION + "/") and not set("?#%@\\") & set(url) for url in urls)
+    assert all(url.startswith(sources.COLLECTION + "/") and not set("?#%@\\") & set(url) for url in urls)
 
 
 def test_objects_that_are_not_graphs_are_refused(tmp_path, evil):

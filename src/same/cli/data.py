@@ -20,7 +20,7 @@ def list_datasets(data: opt.Data = None, as_json: opt.Json = False) -> None:
     Example: same data list --data ~/sets
     """
     from same.cli.render import datasets_text
-    from same.graphs.io.download import ALIASES, KNOWN, NAMES, find
+    from same.graphs.io.sources import ALIASES, KNOWN, NAMES, find
 
     aliases = {full: alias for alias, full in ALIASES.items()}
     rows: list[dict[str, Any]] = [{"name": "planted", "alias": None, "paper": False, "place": "built in"}]
@@ -43,7 +43,7 @@ def check(
     """
     from same.cli.render import summaries_table
     from same.graphs import load, summarise
-    from same.graphs.io.download import KNOWN, find
+    from same.graphs.io.sources import KNOWN, find
     from same.tasks import offered
 
     sources = sources or [name for name in KNOWN if find(name, data) is not None]
@@ -67,7 +67,7 @@ def fetch(
 
     Example: same data fetch ENZYMES DHFR
     """
-    from same.graphs.io.download import fetch
+    from same.graphs.io.sources import fetch
 
     rows = [{"name": n, "place": "built in" if n == "planted" else str(fetch(n, data))} for n in names]
     opt.echo("\n".join(f"{row['name']}: {row['place']}" for row in rows), rows, as_json)

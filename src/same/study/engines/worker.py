@@ -15,8 +15,7 @@ from typing import Any
 from same import __version__
 from same.errors import InputError
 from same.files import RESULT, atomic
-from same.graphs.io.download import ALIASES, cache_folder, find
-from same.graphs.io.sources import is_path
+from same.graphs.io.sources import ALIASES, cache_folder, find, is_path
 from same.study.engines.base import Job, Outcome, execute
 from same.study.engines.remote import RemoteFolder
 

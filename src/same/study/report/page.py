@@ -15,7 +15,6 @@ from markupsafe import Markup
 from same.files import atomic
 from same.study.report.claims import CHANCE, COLUMNS, Claim, check_claims
 from same.study.report.figures import make_figures
-from same.study.report.svg import standalone
 from same.study.report.tables import Cell, Table, caption, make_tables
 from same.study.results import Run, Study
 
@@ -42,7 +41,7 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
         _write(folder / "tables" / f"{table.key}.tex", to_latex(table))
     for name, svg in figures.items():
         # The name of a dataset may be a path.
-        _write(folder / "figures" / (re.sub(r"[^\w.-]+", "_", name) + ".svg"), standalone(svg))
+        _write(folder / "figures" / (re.sub(r"[^\w.-]+", "_", name) + ".svg"), svg)
     parts = ["# Study", "", caption(study), "", MARKS.replace("*", r"\*"), ""]
     parts += ["## Claims", "", claims_to_markdown(claims), ""] if claims else []
     _write(folder / "report.md", "\n".join([*parts, *(to_markdown(table) for table in tables)]))

@@ -18,7 +18,7 @@ def test_embeddings_are_drawn_where_the_model_and_the_dataset_are(finished, tmp_
 def test_bars_have_the_values_of_the_table():
     study = made_study(SCORES, Q4)
     (svg,) = bar_figures(study, make_tables(study)).values()
-    assert "gc+nc, eSAME: 2.5 ± 2.5 %" in svg
+    assert "GC+NC, eSAME: 2.5 ± 2.5 %" in svg
     assert "iSAME" not in svg  # It was not run.
 
 

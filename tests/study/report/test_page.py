@@ -57,7 +57,7 @@ def test_a_report_has_tables_in_every_form_and_figures(reported):
     assert "≈ within the published standard deviation" in text
     figures = {path.stem for path in (reported / "figures").iterdir()}
     assert figures == {"embeddings-nodes-planted", "embeddings-graphs-planted"}
-    assert all(path.read_text().startswith('<svg color="#222"') for path in (reported / "figures").iterdir())
+    assert all(path.read_text().startswith("<svg") for path in (reported / "figures").iterdir())
 
 
 def test_a_report_needs_neither_models_nor_datasets(finished, tmp_path):

@@ -5,7 +5,6 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from same.files import atomic
-from same.study.report.claims import CHANCE, COLUMNS, Claim, check_claims
+from same.study.report.claims import CHANCE, COLUMNS, check_claims
 from same.study.report.figures import make_figures
 from same.study.report.tables import Cell, Table, caption, make_tables
 from same.study.results import Run, Study
@@ -42,10 +41,9 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
     for name, svg in figures.items():
         # The name of a dataset may be a path.
         _write(folder / "figures" / (re.sub(r"[^\w.-]+", "_", name) + ".svg"), svg)
-    parts = ["# Study", "", caption(study), "", MARKS.replace("*", r"\*"), ""]
-    parts += ["## Claims", "", claims_to_markdown(claims), ""] if claims else []
-    _write(folder / "report.md", "\n".join([*parts, *(to_markdown(table) for table in tables)]))
-
+    parts = ["# Study", caption(study), MARKS.replace("*", r"\*")]
+    parts += ["## Claims", CHANCE, _grid(COLUMNS, [claim[: len(COLUMNS)] for claim in claims])] if claims else []
+    _write(folder / "report.md", "\n\n".join([*parts, *map(to_markdown, tables)]))
     environment = Environment(loader=PackageLoader("same.study", "."), autoescape=True, trim_blocks=True)
     page = environment.get_template("report/report.html.j2").render(
         title=f"SAME: {', '.join(study.plan.datasets)}",
@@ -59,7 +57,7 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
         tables=tables,
         figures={name: Markup(svg) for name, svg in figures.items()},
         runs=[_run_row(study, run) for run in study.runs.values()],
-        failed=_first_lines(study.failed),
+        failed=_errors(study),
     )
     _write(folder / PAGE, page)
     return folder / PAGE
@@ -70,8 +68,8 @@ def _write(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def _first_lines(errors: dict[str, str]) -> dict[str, str]:
-    return {key: error.splitlines()[0] for key, error in errors.items()}
+def _errors(study: Study) -> dict[str, str]:
+    return {key: error.splitlines()[0] for key, error in study.failed.items()}
 
 
 def _run_row(study: Study, run: Run) -> dict[str, Any]:
@@ -86,8 +84,8 @@ def summary(study: Study) -> dict[str, Any]:
         "plan": study.plan.to_json(),
         "planned": len(study.configs),
         "done": len(study.runs),
-        "failed": _first_lines(study.failed),
-        "claims": [asdict(claim) for claim in check_claims(study)],
+        "failed": _errors(study),
+        "claims": [claim._asdict() for claim in check_claims(study)],
         "tables": [
             {"key": t.key, "title": t.title, "caption": t.caption, "rows": list(_rows(t))} for t in make_tables(study)
         ],
@@ -111,11 +109,6 @@ def to_markdown(table: Table) -> str:
     """A table as Markdown, with the published numbers."""
     rows = [[label, model, *map(_with_reference, cells)] for label, model, cells in table.rows]
     return f"## {table.title}\n\n{table.caption}\n\n{_grid([table.first, 'model', *table.columns], rows)}\n"
-
-
-def claims_to_markdown(claims: list[Claim]) -> str:
-    """Claims and their verdicts as Markdown."""
-    return f"{CHANCE}\n\n{_grid(COLUMNS, [claim.row for claim in claims])}"
 
 
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

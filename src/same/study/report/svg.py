@@ -11,15 +11,11 @@ _STYLE = {
     "svg.fonttype": "none",  # Text stays text.
     "text.parse_math": False,  # Names of datasets may contain dollar signs.
     "font.size": 9,
-    "axes.edgecolor": "#888888",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.titlelocation": "left",
     "axes.titleweight": "bold",
-    "xtick.color": "#888888",
-    "ytick.color": "#888888",
-    "xtick.labelcolor": "black",
-    "ytick.labelcolor": "black",
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), "#888888"),
+    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), "black"),
 }
 _NOTE = "note: "
 """Start of the id of an artist that has a tooltip."""
@@ -45,13 +41,13 @@ def bars(title: str, groups: Sequence[tuple[str, Sequence[tuple[str, float, floa
     legend = list(dict.fromkeys(label for _, members in groups for label, _, _ in members))
 
     def draw(axes: Any) -> None:
-        place, centres = 0, []
+        start, centres = 0, []
         for group, members in groups:
-            centres.append(place + (len(members) - 1) / 2)
-            for place, (label, mean, std) in enumerate(members, place):
-                (bar,) = axes.bar(place, mean, 0.8, yerr=std, color=f"C{legend.index(label)}", ecolor="#888888")
+            for place, (label, mean, std) in enumerate(members, start):
+                (bar,) = axes.bar(place, mean, yerr=std, color=f"C{legend.index(label)}", ecolor="#888888")
                 bar.set_gid(f"{_NOTE}{group}, {label}: {mean:.1f} ± {std:.1f} {unit}")
-            place += 2
+            centres.append(start + (len(members) - 1) / 2)
+            start += len(members) + 1
         axes.set_xticks(centres, [group for group, _ in groups])
 
     return _chart(title, 1 + sum(0.25 * len(members) + 0.3 for _, members in groups), 3, draw, legend)

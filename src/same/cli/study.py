@@ -67,7 +67,7 @@ def study(
 
     Example: same study --out study --datasets ENZYMES --splits 0-1 --budget small
     """
-    from same.study.plan import make_plan, overruled, parse_splits, parse_task_sets
+    from same.study.plan import make_plan, parse_splits, parse_task_sets
     from same.tuning.tuned import read_tuned
 
     given = opt.parse_settings(settings) | ({"pair": pair} if pair else {})
@@ -87,9 +87,8 @@ def study(
     )
     plan.runs()  # Report invalid settings before anything is written.
     if configurations is not None:
-        missing = [f"no tuned configuration of {name}: using the default" for name in plan.untuned()]
-        for line in [*missing, *overruled(given, configurations)]:
-            typer.echo(line, err=True)
+        for name in plan.untuned():
+            typer.echo(f"no tuned configuration of {name}: using the default", err=True)
     if dry_run:
         from same.cli.render import plan_rows, plan_text
 

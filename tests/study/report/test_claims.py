@@ -12,7 +12,7 @@ def test_claims_are_checked_for_same_and_for_the_untrained_encoder():
     heads = {("classical", "own", "lp"): 80.0, ("classical", "linear", "lp"): 76.0}
     scores = {
         ("classical", ("gc",)): own_heads("classical", ["gc"], *[[50.0]] * 5),
-        ("classical", ("lp",)): {split: heads for split in range(5)},
+        ("classical", ("lp",)): dict.fromkeys(range(5), heads),
         ("esame", ("gc",)): linear_probes("esame", ["gc"], *[[49.0]] * 5),
         ("isame", ("lp",)): linear_probes("isame", ["lp"], *([77.0 + 5 * (k - 2)] for k in range(5))),
     }
@@ -52,7 +52,9 @@ def test_a_claim_fails_for_sure_where_at_least_five_splits_agree(spread, splits,
     assert claim.holds is holds
     assert claim.verdict == f"{verdict} (1 of 6 cells run)"
     sure = int(verdict == "does not hold")
-    assert claim.numbers.endswith(f"reached in 0 of 1 cells, missed by more than chance in {sure}; over {splits} splits")
+    assert claim.numbers.endswith(
+        f"reached in 0 of 1 cells, missed by more than chance in {sure}; over {splits} splits"
+    )
 
 
 def test_scores_of_many_splits_do_not_make_up_for_a_cell_with_few():

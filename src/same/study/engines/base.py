@@ -90,13 +90,12 @@ def execute(
     return Outcome(training, read_history(job.folder), job.then(job.folder, data=job.data) if job.then else None)
 
 
-def take(waiting: list[Job], ended: set[str], planned: set[str]) -> Job | None:
-    """Remove and return the first job that does not wait for another planned job; None if all wait."""
-    for job in waiting:
-        if job.after is None or job.after in ended or job.after not in planned:
-            waiting.remove(job)
-            return job
-    return None
+def take(waiting: list[Job], pending: set[str]) -> Job | None:
+    """Remove and return the first job that does not wait for a pending one; None if all wait."""
+    job = next((job for job in waiting if job.after not in pending), None)
+    if job is not None:
+        waiting.remove(job)
+    return job
 
 
 def record_failure(folder: Path, event: Event) -> None:

@@ -19,8 +19,7 @@ from typing import Any
 from same.errors import InputError
 from same.files import CONFIG
 from same.study.engines.base import Event, Job, take
-from same.study.engines.remote import RemoteFolder
-from same.study.engines.worker import FOLDER, Driver, pack_set, read_files, work, write_files
+from same.study.engines.worker import FOLDER, Driver, RemoteFolder, pack_set, read_files, work, write_files
 
 log = logging.getLogger("same")
 
@@ -54,8 +53,7 @@ class RayEngine:
         self._warn(ray)
         task = ray.remote(work).options(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=0)
         sets = {name: ray.put(pack_set(name, data)) for name, data in {(j.config.dataset, j.data) for j in jobs}}
-        waiting, ended, lost = list(jobs), set[str](), Counter[str]()
-        planned = {job.config.key for job in jobs}
+        waiting, pending, lost = list(jobs), {job.config.key for job in jobs}, Counter[str]()
         running: dict[Any, Job] = {}
         is_local = self.address is None and "RAY_ADDRESS" not in os.environ
         driver = Driver(str(Path.cwd()), self.checkpoints or (FOLDER if is_local else None), self.cpus, self.gpus)
@@ -67,7 +65,7 @@ class RayEngine:
 
         try:
             while waiting or running:
-                while len(running) < (workers or self._room(ray)) and (job := take(waiting, ended, planned)):
+                while len(running) < (workers or self._room(ray)) and (job := take(waiting, pending)):
                     submit(job)
                     yield Event("start", job.config.key)
                 for ref in ray.wait(list(running), timeout=1.0)[0]:
@@ -88,7 +86,7 @@ class RayEngine:
                             submit(job)
                             continue
                         event = Event("failed", key, f"lost {lost[key]} times, the last time by {reason}")
-                    ended.add(key)
+                    pending.remove(key)
                     yield event
         finally:
             for ref in running:

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from same.methods.registry import get
 from same.metrics import compare, paired
 from same.study.plan import ALL, PAIRS, SAMES, SINGLES
 from same.study.published import published
-from same.study.report.tables import DELTA, UNSEEN, Source
-from same.study.results import Study
+from same.study.report.tables import DELTA, UNSEEN, label, scores
+from same.study.results import Source, Study
 
 LEVEL, MIN_SPLITS = 0.05, 5
 CHANCE = (
@@ -96,16 +97,20 @@ def check_claims(study: Study) -> list[Claim]:
 def _cells(study: Study, spec: Spec, protocol: str, methods: Sequence[str]) -> Iterator[Cell]:
     for dataset, (tasks, task, rival), method in product(study.plan.datasets, spec.cases, methods):
         ours = Source(method, tasks, spec.probe, protocol)
-        values, paper = ours.scores(study, dataset, task), published(spec.question, tasks, task, method, dataset)
+        values, paper = scores(study, dataset, ours, task), published(spec.question, tasks, task, method, dataset)
         if rival is None:
-            yield f"{dataset} {'+'.join(tasks)}, {ours.label}", [*values.values()], paper and paper.value
+            yield f"{dataset} {'+'.join(tasks)}, {label(ours)}", [*values.values()], paper and paper.value
             continue
         rival = rival._replace(probe=spec.probe, protocol=protocol)
-        pairs = [*zip(*paired(values, rival.scores(study, dataset, task)), strict=True)]
+        pairs = [*zip(*paired(values, study.scores(dataset, rival, task)), strict=True)]
         theirs = published(spec.question, rival.tasks, task, rival.method, dataset)
         both = [(paper.value, theirs.value)] if paper and theirs else []
         gaps, gap = ([100 * a / b - 100 if spec.relative else a - b for a, b in each if b] for each in (pairs, both))
-        yield f"{dataset} {task.upper()}, {ours.name} against {rival.name}", gaps, gap[0] if gap else None
+        yield f"{dataset} {task.upper()}, {_name(ours)} against {_name(rival)}", gaps, gap[0] if gap else None
+
+
+def _name(source: Source) -> str:
+    return label(source) + (f" on {'+'.join(source.tasks)}" if get(source.method).trains else "")
 
 
 def _check(spec: Spec, protocol: str, subject: str, cells: list[Cell]) -> Claim:

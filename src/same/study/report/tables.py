@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from same.methods.registry import get
 from same.metrics import Comparison, compare, delta_m, paired
-from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS, Variant, default_settings
+from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS, default_settings
 from same.study.published import NAMES, Published, published
-from same.study.results import Study
+from same.study.results import Source, Study
 
 MEASURED = {"none": "", "linear": "linear probe", "network": "network probe", "own": "own heads"}
 LABELS = {**NAMES, "traditional": "Trad", "untrained": "untrained", "raw": "raw features", "majority": "majority"}
@@ -25,59 +24,20 @@ _MAIN = ("classical", *SAMES)
 _SHOWN = ("seed", "scaling", "degree", "walk", "encoder", "layers", "width", "pair", "max_epochs", "patience")
 
 
-class Source(NamedTuple):
-    """Where scores come from: a kind of run, and how it is measured.
+def label(source: Source) -> str:
+    """Name of a model in tables."""
+    extras = {"uncertainty": ", uncertainty", "gradnorm": ", gradnorm", "head": ", ANIL-like"}
+    return LABELS[source.model or source.method] + extras.get(source.weighting, "") + extras.get(source.adapts, "")
 
-    Attributes:
-        tasks: tasks that it was trained on; an untrained encoder takes the place of one that was trained on any.
-        probe: probe; by default the paper's: the heads of classical and fine-tuned models, otherwise `linear`.
-        protocol: protocol of link prediction.
-        model: floor that is measured instead of the run's model.
-    """
 
-    method: str
-    tasks: tuple[str, ...] = TASKS
-    probe: str = ""
-    protocol: str = "paper"
-    model: str | None = None
-    weighting: str = "fixed"
-    adapts: str = "all"
-
-    @property
-    def label(self) -> str:
-        """Name of the model in tables."""
-        extras = {"uncertainty": ", uncertainty", "gradnorm": ", gradnorm", "head": ", ANIL-like"}
-        return LABELS[self.model or self.method] + extras.get(self.weighting, "") + extras.get(self.adapts, "")
-
-    @property
-    def name(self) -> str:
-        """The model and the tasks it was trained on."""
-        return self.label + (f" on {'+'.join(self.tasks)}" if get(self.method).trains else "")
-
-    @property
-    def variant(self) -> Variant:
-        """Runs that have the scores."""
-        settings = (("weighting", self.weighting, "fixed"), ("adapts", self.adapts, "all"))
-        changed = tuple((name, value) for name, value, default in settings if value != default)
-        return Variant(self.method, self.tasks if get(self.method).trains else TASKS, changed)
-
-    def scores(self, study: Study, dataset: str, task: str) -> dict[int, float]:
-        """Scores of a task, or Δm, by split, in percent."""
-        if task == DELTA:
-            return self._delta(study, dataset)
-        protocol = self.protocol if task == "lp" else "paper"
-        # Heads were not trained on pairs of nodes like those of `released`.
-        heads = self.method in ("classical", "finetuned") and protocol == "paper"
-        probe = self.probe or ("own" if heads else "linear")
-        source = self._replace(tasks=self.variant.tasks, probe=probe, protocol=protocol)
-        return study.scores(dataset=dataset, task=task, **source._asdict())
-
-    def _delta(self, study: Study, dataset: str) -> dict[int, float]:
-        """Δm against single-task models; a split on which one of those scores 0 is left out."""
-        ours = [self.scores(study, dataset, task) for task in self.tasks]
-        bases = [single_task(self, task).scores(study, dataset, task) for task in self.tasks]
-        shared = [k for k in set.intersection(*map(set, ours + bases)) if min(base[k] for base in bases) > 0]
-        return {k: delta_m([o[k] for o in ours], [b[k] for b in bases]) for k in sorted(shared)}
+def scores(study: Study, dataset: str, source: Source, task: str) -> dict[int, float]:
+    """Scores of a task by split, or Δm, in percent; Δm leaves out splits on which a single-task model scores 0."""
+    if task != DELTA:
+        return study.scores(dataset, source, task)
+    ours = [study.scores(dataset, source, task) for task in source.tasks]
+    bases = [study.scores(dataset, single_task(source, task), task) for task in source.tasks]
+    shared = [k for k in set.intersection(*map(set, ours + bases)) if min(base[k] for base in bases) > 0]
+    return {k: delta_m([o[k] for o in ours], [b[k] for b in bases]) for k in sorted(shared)}
 
 
 def single_task(source: Source, task: str) -> Source:
@@ -116,14 +76,14 @@ class Spec(NamedTuple):
 
 
 def _block(
-    sources: Iterable[Source], task: str = "", label: str = "{}", untrained: str = "linear", protocol: str = "paper"
+    sources: Iterable[Source], task: str = "", heading: str = "{}", untrained: str = "linear", protocol: str = "paper"
 ) -> list[Line]:
-    """Rows of some sources, then of the floors; `{}` in the label stands for the tasks of a source."""
-    lines = [Line(source, task, label.format("+".join(source.tasks).upper()), source.label) for source in sources]
+    """Rows of some sources, then of the floors; `{}` in the heading stands for the tasks of a source."""
+    lines = [Line(source, task, heading.format("+".join(source.tasks).upper()), label(source)) for source in sources]
     for floor, probe in (FLOORS | {"untrained": untrained}).items():
         source = Source("untrained", TASKS, probe, protocol, floor)
         other = f", {MEASURED[probe]}" if probe not in ("none", untrained) else ""
-        lines.append(Line(source, task, label.format("") or task.upper() or "none", source.label + other))
+        lines.append(Line(source, task, heading.format("") or task.upper() or "none", label(source) + other))
     return lines
 
 
@@ -135,7 +95,7 @@ _ONE = [_block([Source(method, (task,)) for method in _MAIN], task) for task in 
 _KINDS = [("classical", SINGLES), ("finetuned", PAIRS), *((method, PAIRS + ALL) for method in SAMES)]
 _SEVERAL = _block(Source(method, tasks) for method, task_sets in _KINDS for tasks in task_sets)
 _DELTAS = [
-    Line(source, DELTA, "+".join(tasks).upper(), source.label)
+    Line(source, DELTA, "+".join(tasks).upper(), label(source))
     for tasks in PAIRS + ALL
     for source in (Source(method, tasks) for method in ("classical", "finetuned", *SAMES, "untrained"))
 ]
@@ -272,10 +232,10 @@ def _cell(study: Study, spec: Spec, line: Line, dataset: str, task: str) -> Cell
     source = line.source
     if not line.task and task not in source.tasks:
         return Cell(blank=True)
-    values, test = source.scores(study, dataset, task), None
+    values, test = scores(study, dataset, source, task), None
     base = spec.against(source, task) if spec.against and not source.model else source
     if base.variant != source.variant:
-        comparison = compare(*paired(values, base.scores(study, dataset, task)))
+        comparison = compare(*paired(values, study.scores(dataset, base, task)))
         test = comparison if comparison.splits > 1 else None
     questions = (spec.question,) if spec.question else ("Q1", "Q2")
     papers = (published(question, source.tasks, task, source.method, dataset) for question in questions)

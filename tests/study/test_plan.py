@@ -193,7 +193,7 @@ def test_a_study_that_grew_is_in_the_papers_order():
         ({"methods": ("magic",)}, "--methods: 'magic' is not one of"),
         ({"budget": "huge"}, "--budget: 'huge' is not one of paper, short, small"),
         ({"choose": "luck"}, "--choose: 'luck' is not one of loss"),
-        ({"tasks": (("lp", "gc"),)}, "--tasks: lp\\+gc is not a set"),
+        ({"tasks": (("lp", "gc"),)}, "--tasks: 'lp\\+gc' is not one of gc, gc"),
         ({"settings": {"method": "esame"}}, "--set: the runs of a study differ in method; use the option"),
     ],
 )

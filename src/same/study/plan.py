@@ -62,20 +62,20 @@ QUESTIONS: dict[str, list[Variant]] = {
 """Runs that each question, figure and appendix of the paper needs; `floors` is part of every study."""
 
 _UNSEEN = {variant: tuple(task for task in TASKS if task not in variant.tasks) for variant in QUESTIONS["Q3"]}
-NETWORKS: dict[str, dict[Variant, tuple[str, ...]]] = {
+NETWORKS = {
     "fig1": dict.fromkeys(_BASELINES + QUESTIONS["floors"], TASKS),
-    "Q3": _UNSEEN | dict.fromkeys(QUESTIONS["floors"], TASKS),
+    "Q3": {**_UNSEEN, **dict.fromkeys(QUESTIONS["floors"], TASKS)},
 }
-"""Tasks that a question measures with a network probe: all tasks, or those that a model was not trained on."""
+"""Tasks of each variant that a question measures with a network probe."""
 
-_IDENTITY = ("dataset", "method", "tasks", "split")
+IDENTITY = ("dataset", "method", "tasks", "split")
 """Configuration keys in which the runs of a study differ."""
 
 
 def default_settings() -> dict[str, Any]:
     """Settings of a study of the paper: all keys of the configuration in which its runs do not differ."""
     values = make_config({}).model_dump(mode="json") | {"pair": "concat"} | BUDGETS["paper"]
-    return {name: value for name, value in values.items() if name not in _IDENTITY}
+    return {name: value for name, value in values.items() if name not in IDENTITY}
 
 
 @dataclass(frozen=True)
@@ -102,27 +102,24 @@ class Plan:
     keep_models: bool = False
 
     def __post_init__(self) -> None:
-        for name, values, choices in (
+        for option, values, choices in (
             ("questions", self.questions, QUESTIONS),
             ("methods", self.methods or (), {v.method for variants in QUESTIONS.values() for v in variants}),
+            ("tasks", map("+".join, self.tasks or ()), list(map("+".join, SINGLES + PAIRS + ALL))),
             ("choose", (self.choose,) if self.choose else (), get_args(Choose)),
         ):
-            for value in values:
-                if value not in choices:
-                    raise InputError(f"--{name}: {value!r} is not one of {', '.join(sorted(choices))}")
-        for name in self.settings:
-            if name in _IDENTITY:
-                raise InputError(f"--set: the runs of a study differ in {name}; use the option of that name")
-        for tasks in self.tasks or ():
-            if tasks not in SINGLES + PAIRS + ALL:
-                raise InputError(f"--tasks: {'+'.join(tasks)} is not a set of gc, nc and lp, in this order")
+            if unknown := [value for value in values if value not in choices]:
+                raise InputError(f"--{option}: {unknown[0]!r} is not one of {', '.join(sorted(choices))}")
+        if compared := [name for name in IDENTITY if name in self.settings]:
+            raise InputError(f"--set: the runs of a study differ in {compared[0]}; use the option of that name")
         object.__setattr__(self, "settings", default_settings() | dict(self.settings))
 
     def variants(self) -> list[Variant]:
         """All variants, each once; floors and runs that others start from come first."""
-        wanted = [v for name, variants in QUESTIONS.items() if name in self.questions for v in variants]
-        wanted = [v for v in wanted if self.methods is None or v.method in self.methods]
-        wanted = [v for v in wanted if self.tasks is None or v.tasks in self.tasks]
+        wanted = [v for question, variants in QUESTIONS.items() if question in self.questions for v in variants]
+        wanted = [
+            v for v in wanted if v.method in (self.methods or [v.method]) and v.tasks in (self.tasks or [v.tasks])
+        ]
         first = [Variant(BASE[v.method], TASKS) for v in wanted if v.method in BASE]
         return list(dict.fromkeys([*QUESTIONS["floors"], *first, *wanted]))
 
@@ -161,8 +158,8 @@ class Plan:
         ('nc',)
         """
         variant = Variant(config.method, config.tasks)
-        shown = [tasks.get(variant, ()) for question, tasks in NETWORKS.items() if question in self.questions]
-        return tuple(task for task in TASKS if task in {task for tasks in shown for task in tasks})
+        shown = {task for question in self.questions for task in NETWORKS.get(question, {}).get(variant, ())}
+        return tuple(task for task in TASKS if task in shown)
 
     def floors(self, config: Config) -> bool:
         """Whether the floors of a dataset and split are evaluated with this run."""
@@ -187,14 +184,14 @@ class Plan:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Plan":
         """The plan from plain values. Fields that the configuration has got since have their absent values."""
-
-        def tuples(value: Any) -> Any:
-            return tuple(map(tuples, value)) if isinstance(value, list) else value
-
         extras = {name: field.json_schema_extra for name, field in Config.model_fields.items()}
         absent = {name: extra["absent"] for name, extra in extras.items() if isinstance(extra, dict)}
-        plain = {name: tuples(value) for name, value in values.items()}
+        plain = {name: _tuples(value) for name, value in values.items()}
         return cls(**{**plain, "settings": {**absent, **plain.get("settings", {})}})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def make_plan(
@@ -221,13 +218,11 @@ def make_plan(
     """
     if budget not in (None, *BUDGETS):
         raise InputError(f"--budget: {budget!r} is not one of {', '.join(BUDGETS)}")
-    settings = dict(settings or {})
+    asked = {**BUDGETS.get(budget or "", {}), **(settings or {})}
     scope = {name: value for name, value in scope.items() if value is not None}
     if tuned is not None:
-        scope["tuned"] = {n: {k: v for k, v in t.items() if k not in settings} for n, t in tuned.items()}
-    asked = {**(BUDGETS[budget] if budget else {}), **settings}
-    begun = begun_plan(folder) if folder else None
-    if folder is None or begun is None:
+        scope["tuned"] = {n: {k: v for k, v in t.items() if k not in (settings or {})} for n, t in tuned.items()}
+    if folder is None or (begun := begun_plan(folder)) is None:
         return Plan(settings=asked, **scope)
     plan = replace(begun, **scope, settings={**begun.settings, **asked})
     _check_same_study(plan, begun, folder)
@@ -235,7 +230,6 @@ def make_plan(
 
 
 def _check_same_study(plan: Plan, begun: Plan, folder: Path) -> None:
-    """Reject a plan that cannot extend the study in a folder."""
     before, after = ({**p.settings, "choose": p.choose} for p in (begun, plan))
     names = [name for name in before | after if before.get(name) != after.get(name)]
     if names:

@@ -1,4 +1,4 @@
-"""Results of a study: one tidy table of scores, in two small files beside the plan.
+"""Results of a study: one tidy table of scores, in two small files next to the plan.
 
 `runs.csv` has one row per finished run, `scores.csv.gz` one row per score. Both are rewritten as a whole, with sorted
 rows, so that equal contents give equal bytes. Scores are written first: a run counts as finished once `runs.csv` has
@@ -10,7 +10,8 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,11 +25,11 @@ from same.files import atomic
 from same.methods.registry import get
 from same.probes.evaluate import Score
 from same.study.engines.base import read_error
-from same.study.plan import TASKS, Plan, Variant, read_plan
+from same.study.plan import IDENTITY, TASKS, Plan, Variant, read_plan
 
+RUNS_TABLE, SCORES_TABLE = "runs.csv", "scores.csv.gz"
 END_TO_END = ("classical", "finetuned")
 """Methods that the paper measures by their heads, others by a linear classifier on their embeddings."""
-RUNS_TABLE, SCORES_TABLE = "runs.csv", "scores.csv.gz"
 
 
 class Run(NamedTuple):
@@ -61,21 +62,11 @@ class Run(NamedTuple):
 
 def make_run(config: Config, training: dict[str, Any]) -> Run:
     """The row of a run that was trained by this copy of the package."""
-    values = config.model_dump(mode="json")
-    identity = ("dataset", "method", "tasks", "split")
-    return Run(
-        run=config.key,
-        **{name: getattr(config, name) for name in identity},
-        settings={name: value for name, value in values.items() if name not in identity},
-        epochs=training["epochs"],
-        best_epoch=training["best"]["epoch"],
-        cap=get(config.method).epochs(config),
-        updates=training["steps"],
-        examples=training["examples"],
-        cpu_seconds=training["cpu_seconds"],
-        version=__version__,
-        commit=commit(),
-    )
+    settings = {name: value for name, value in config.model_dump(mode="json").items() if name not in IDENTITY}
+    epochs = (training["epochs"], training["best"]["epoch"], get(config.method).epochs(config))
+    cost = (training["steps"], training["examples"], training["cpu_seconds"])
+    identity = (getattr(config, name) for name in IDENTITY)
+    return Run(config.key, *identity, settings, *epochs, *cost, __version__, commit())
 
 
 @dataclass
@@ -111,16 +102,15 @@ class Results:
         runs = sorted(self.runs.values(), key=lambda run: (run.dataset, run.method, run.tasks, run.split, run.run))
         scores = [(run.run, *score) for run in runs for score in self.scores[run.run]]
         # Neither time nor file name enter the header.
-        content = gzip.compress(_to_csv(("run", *Score._fields), scores), mtime=0)
-        for name, table in ((SCORES_TABLE, content), (RUNS_TABLE, _to_csv(Run._fields, runs))):
+        content = gzip.compress(_to_csv([("run", *Score._fields), *scores]), mtime=0)
+        for name, table in ((SCORES_TABLE, content), (RUNS_TABLE, _to_csv([Run._fields, *runs]))):
             with atomic(folder / name) as temporary:
                 temporary.write_bytes(table)
 
 
-def _to_csv(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> bytes:
+def _to_csv(rows: Iterable[Iterable[Any]]) -> bytes:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([columns, *([_format(value) for value in row] for row in rows)])
+    csv.writer(text, lineterminator="\n").writerows(map(_format, row) for row in rows)
     return text.getvalue().encode()
 
 
@@ -130,12 +120,12 @@ def _format(value: Any) -> Any:
     return "+".join(value) if isinstance(value, tuple) else value
 
 
-def _object(text: str) -> dict[str, Any]:
-    return dict(json.loads(text))
-
-
-_PARSE = {"tasks": lambda text: tuple(text.split("+")), "settings": _object, "examples": _object, "cpu_seconds": float}
-_PARSE |= dict.fromkeys(("split", "epochs", "best_epoch", "cap", "updates"), int)
+_PARSE: dict[str, Callable[[str], Any]] = {
+    "tasks": lambda text: tuple(text.split("+")),
+    "cpu_seconds": float,
+    **dict.fromkeys(("settings", "examples"), lambda text: dict(json.loads(text))),
+    **dict.fromkeys(("split", "epochs", "best_epoch", "cap", "updates"), int),
+}
 
 
 def _parse_run(row: list[str]) -> Run:
@@ -155,8 +145,7 @@ def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any
         return []
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DamagedError(f"{path}: is damaged ({error}); restore it from a copy") from None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows = []
+    reader, rows = csv.reader(io.StringIO(text, newline=""), strict=True), []
     try:
         if tuple(next(reader, ())) != columns:
             raise ValueError(f"expected the columns {', '.join(columns)}")
@@ -190,9 +179,9 @@ class Source(NamedTuple):
     @property
     def variant(self) -> Variant:
         """The runs that have the scores."""
-        settings = (("weighting", self.weighting, "fixed"), ("adapts", self.adapts, "all"))
-        changed = tuple((name, value) for name, value, default in settings if value != default)
-        return Variant(self.method, self.tasks if get(self.method).trains else TASKS, changed)
+        changed = [("weighting", self.weighting)] if self.weighting != "fixed" else []
+        changed += [("adapts", self.adapts)] if self.adapts != "all" else []
+        return Variant(self.method, self.tasks if get(self.method).trains else TASKS, tuple(changed))
 
 
 @dataclass(frozen=True)
@@ -220,8 +209,8 @@ class Study:
     @cached_property
     def runs(self) -> dict[str, Run]:
         """Finished runs of the plan, in its order, by key."""
-        runs = self.results.runs
-        return {config.key: runs[config.key] for config in self.configs if config.key in runs}
+        keys = (config.key for config in self.configs)
+        return {key: self.results.runs[key] for key in keys if key in self.results.runs}
 
     def missing(self, plan: Plan | None = None) -> list[Config]:
         """Runs of a plan, by default the study's, that are not finished or lack a network probe it asks for."""
@@ -236,15 +225,15 @@ class Study:
     @cached_property
     def _pivot(self) -> dict[tuple[Any, ...], dict[int, float]]:
         """Main scores on test graphs by split, for each kind of run and way to measure it."""
-        pivot: dict[tuple[Any, ...], dict[int, float]] = {}
+        pivot: dict[tuple[Any, ...], dict[int, float]] = defaultdict(dict)
         for key, run in self.runs.items():
             kind = (run.dataset, run.method, run.tasks, run.settings["weighting"], run.settings["adapts"])
             for score in self.results.scores[key]:
                 if (score.part, score.pair) == ("test", run.settings["pair"]):
-                    measured = (score.model, score.task, score.probe, score.protocol)
                     # The first of several metrics is the main one.
-                    pivot.setdefault((*kind, *measured), {}).setdefault(run.split, 100 * score.score)
-        return pivot
+                    measured = (score.model, score.task, score.probe, score.protocol)
+                    pivot[*kind, *measured].setdefault(run.split, 100 * score.score)
+        return dict(pivot)
 
     def scores(self, dataset: str, source: Source, task: str) -> dict[int, float]:
         """Main scores of a task by split, in percent.

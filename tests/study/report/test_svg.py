@@ -1,16 +1,14 @@
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
-from same.study.report.svg import Dot, bars, dots, ranking, scatter
+from same.study.report.svg import Dot, bars, dots, ranking
 
 EVIL = '<b>&"$x$'
 MAKE = {
     "bars": lambda: bars(EVIL, [(EVIL, [(EVIL, 2.5, 1.0), ("b", -1.0, 0.0)])]),
     "dots": lambda: dots(EVIL, [Dot(0, 1, 0, EVIL), Dot(2, 3, 1, "b")], [EVIL, "b"], "trial", line=[(0, 1), (2, 3)]),
     "one dot": lambda: dots("one", [Dot(1, 1, 0, EVIL)], [EVIL], "x", ticks=[(1, EVIL)]),
-    "scatter": lambda: scatter(EVIL, np.array([[0.0, 1.0], [1.0, 0.0]]), [EVIL, "b"]),
     "ranking": lambda: ranking(EVIL, {EVIL: 0.5, "b": -0.1}),
 }
 

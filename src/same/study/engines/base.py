@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,7 +106,7 @@ def record_failure(folder: Path, event: Event) -> None:
         write_json(path, {"error": event.value})
     elif event.what == "done" and path.is_file():
         path.unlink()
-        if not any(path.parent.iterdir()):
+        with suppress(OSError):  # Other errors are left.
             path.parent.rmdir()
 
 

@@ -25,9 +25,6 @@ log = logging.getLogger("same")
 Files = dict[str, bytes]
 """Contents of the files of a run's folder, by name."""
 
-FOLDER = "the folder of the run"
-"""In the place of an address: workers share a disk with the driver."""
-
 _UPLOAD_SECONDS, _UPLOAD_SHARE = 5.0, 0.02  # Least time between two uploads, and their largest share of the time.
 
 
@@ -133,10 +130,10 @@ def unpack_set(packed: tuple[str, bytes]) -> Path:
 
 @dataclass(frozen=True)
 class Driver:
-    """What a worker knows about its driver: its working directory, where relative paths start, and its options."""
+    """What a worker knows about its driver: working directory, remote folder of the run, options, and version."""
 
     cwd: str = "/"
-    checkpoints: str | None = None
+    remote: str | None = None
     cpus: float = 1
     gpus: float = 0
     version: str = __version__
@@ -145,14 +142,9 @@ class Driver:
 def work(
     job: Job, files: Files, first: Files, packed: tuple[str, bytes] | None, driver: Driver
 ) -> tuple[Outcome | None, Files, str]:
-    """Execute one run, and return its outcome, its files if the job keeps them, and its error if it is at fault.
+    """Execute one run, given the files that the driver has of it and of the run it starts from, and the packed dataset.
 
-    Args:
-        job: job to execute.
-        files: files of the run that the driver has.
-        first: files of the run that this one starts from.
-        packed: dataset, if it is sent.
-        driver: facts about the driver.
+    Returns its outcome, its files if the job keeps them, and its error if it is at fault.
     """
     from same.threads import limit_threads
 
@@ -164,11 +156,7 @@ def work(
     if Path(driver.cwd).is_dir():
         os.chdir(driver.cwd)
     data = job.data if packed is None else unpack_set(packed)
-    remote = None
-    if driver.checkpoints is not None:
-        address = f"{driver.checkpoints.rstrip('/')}/{job.config.key}"
-        remote = RemoteFolder(str(job.folder) if driver.checkpoints == FOLDER else address)
-        files = files | remote.download()  # At least as new as those of the driver.
+    remote = RemoteFolder(driver.remote) if driver.remote else None
     due = time.monotonic() + _UPLOAD_SECONDS
 
     def upload() -> None:
@@ -178,7 +166,7 @@ def work(
             if remote is not None:
                 remote.upload(folder)
         except Exception as error:  # A store that does not answer costs a checkpoint, not the run.
-            log.warning("%s: cannot be written (%s: %s)", driver.checkpoints, type(error).__name__, error)
+            log.warning("%s: cannot be written (%s: %s)", driver.remote, type(error).__name__, error)
         now = time.monotonic()
         due = now + max(_UPLOAD_SECONDS, (now - start) / _UPLOAD_SHARE)
 
@@ -188,7 +176,7 @@ def work(
 
     with tempfile.TemporaryDirectory(prefix="same-run-") as scratch:
         folder = Path(scratch, "runs", job.config.key)
-        write_files(folder, files)
+        write_files(folder, files | (remote.download() if remote else {}))  # Those are at least as new.
         if job.after:
             write_files(folder.parent / job.after, first)
         try:

@@ -25,15 +25,10 @@ MARKS = (
 )
 
 
-def write_report(study: Study, *, data: Path | None = None) -> Path:
-    """Write the report of a study into its folder and return the path of the page.
-
-    Args:
-        study: study to report.
-        data: folder of local datasets, for figures of embeddings.
-    """
+def write_report(study: Study) -> Path:
+    """Write the report of a study into its folder and return the path of the page."""
     tables, claims = make_tables(study), check_claims(study)
-    figures = make_figures(study, tables, data)
+    figures = make_figures(study, tables)
     folder = study.folder
     for table in tables:
         _write(folder / "tables" / f"{table.key}.csv", to_csv(table))

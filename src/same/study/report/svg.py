@@ -5,8 +5,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 _STYLE = {
     "svg.fonttype": "none",  # Text stays text.
     "text.parse_math": False,  # Names of datasets may contain dollar signs.
@@ -83,18 +81,6 @@ def dots(
         axes.set_xlabel(x_label)
 
     return _chart(title, 5, 3, draw, groups)
-
-
-def scatter(title: str, points: np.ndarray, classes: Sequence[str]) -> str:
-    """Points [n, 2] in the colours of their classes."""
-    legend = sorted(set(classes))
-
-    def draw(axes: Any) -> None:
-        for number, name in enumerate(legend):
-            axes.scatter(*points[np.array(classes) == name].T, s=9, color=f"C{number}", alpha=0.75)
-        axes.set_axis_off()
-
-    return _chart(title, 4, 4, draw, legend)
 
 
 def ranking(title: str, values: Mapping[str, float]) -> str:

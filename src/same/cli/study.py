@@ -22,20 +22,15 @@ def demo(
 
     Example: same demo --out demo
     """
-    from same.graphs import planted
     from same.study.demo import DEMO, demo_table
     from same.study.report import write_report
-    from same.study.report.figures import draw_graphs
     from same.study.run import run_study
 
-    picture = out / "planted.png"
-    draw_graphs(planted(), picture)
     with interruptible():
         result = run_study(DEMO, out / "study", workers=workers or os.cpu_count() or 1, quiet=opt.is_quiet())
     page = write_report(result)
     if not as_json and not result.failed:
         opt.echo(demo_table(result), None, False)
-        typer.echo(f"picture: {picture}")
     _print_outcome(result, page, as_json)
 
 
@@ -66,7 +61,7 @@ def study(
 
     Example: same study --out study --datasets ENZYMES --splits 0-1 --budget small
     """
-    from same.study.plan import make_plan, overruled, parse_splits, parse_task_sets
+    from same.study.plan import make_plan, parse_splits, parse_task_sets
     from same.tuning.tuned import read_tuned
 
     given = opt.parse_settings(settings) | ({"pair": pair} if pair else {})
@@ -86,9 +81,8 @@ def study(
     )
     plan.runs()  # Report invalid settings before anything is written.
     if configurations is not None:
-        missing = [f"no tuned configuration of {name}: using the default" for name in plan.untuned()]
-        for line in [*missing, *overruled(given, configurations)]:
-            typer.echo(line, err=True)
+        for name in plan.untuned():
+            typer.echo(f"no tuned configuration of {name}: using the default", err=True)
     if dry_run:
         from same.cli.render import plan_rows, plan_text
 
@@ -103,7 +97,7 @@ def study(
         check_dataset(plan, dataset, load(dataset, data))
     with interruptible():
         result = run_study(plan, out, engine=chosen, workers=count, data=data, quiet=opt.is_quiet())
-    _print_outcome(result, write_report(result, data=data), as_json)
+    _print_outcome(result, write_report(result), as_json)
 
 
 def _print_outcome(result: Any, page: Path, as_json: bool) -> None:
@@ -181,7 +175,6 @@ def tune(
 
 def report(
     folder: Annotated[Path, Argument(metavar="DIR", help="Folder of a study or search, finished or not.")],
-    data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
     """Write the report of a study (page, Markdown, CSV, LaTeX, figures) or of a search.
@@ -199,5 +192,5 @@ def report(
         page, values = write_tuning_report(search), tuning_summary(search)
     else:
         results = Study.open(folder)
-        page, values = write_report(results, data=data), summary(results)
+        page, values = write_report(results), summary(results)
     opt.echo(f"report: {page}", {"report": str(page), **values}, as_json)

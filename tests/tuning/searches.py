@@ -28,8 +28,8 @@ def inline(jobs, workers):
             yield Event("failed", key, f"{type(error).__name__}: {error}")
 
 
-def run_search(folder, trials=8, search=SEARCH, engine=inline):
-    return tune(search, trials, folder, engine=engine, quiet=True)
+def run_search(folder, trials=8, search=SEARCH, engine=inline, quiet=True):
+    return tune(search, trials, folder, engine=engine, quiet=quiet)
 
 
 def outcomes(tuning):

@@ -48,6 +48,13 @@ def test_first_trials_complete_and_the_default_is_one_of_them(tuning):
     assert outcomes(Tuning.open(tuning.folder)) == outcomes(tuning)
 
 
+def test_progress_names_the_best_trial_so_far(tmp_path, capsys):
+    best = run_search(tmp_path, 2, quiet=False).done[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "0 of 2 runs are done"
+    assert lines[-1] == f"best of 2 trials: {100 * best.score:.1f} % (trial {best.number})"
+
+
 def test_unpromising_trials_are_stopped_early(tuning):
     stopped = [trial for trial in tuning.trials if trial.state == "stopped"]
     assert stopped

@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -20,14 +20,9 @@ def list_datasets(data: opt.Data = None, as_json: opt.Json = False) -> None:
     Example: same data list --data ~/sets
     """
     from same.cli.render import datasets_text
-    from same.graphs.io.sources import ALIASES, KNOWN, NAMES, find
+    from same.graphs.io.sources import catalogue
 
-    aliases = {full: alias for alias, full in ALIASES.items()}
-    rows: list[dict[str, Any]] = [{"name": "planted", "alias": None, "paper": False, "place": "built in"}]
-    for name in sorted(NAMES, key=lambda name: (name not in KNOWN, name.lower())):
-        place = find(name, data)
-        row = {"name": name, "alias": aliases.get(name), "paper": name in KNOWN}
-        rows.append({**row, "place": None if place is None else str(place)})
+    rows = catalogue(data)
     opt.echo(datasets_text(rows), rows, as_json)
 
 

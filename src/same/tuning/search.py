@@ -182,9 +182,9 @@ def tune(
                     record_failure(folder, event)
                     overview.show(event, names[event.key])
                 trials += _read_round(search, folder, trials, proposed[:count])
-                if jobs and not quiet and (best := Tuning(folder, search, tuple(trials)).done[:1]):
-                    score = 100 * (best[0].score or 0)
-                    overview.say(f"best of {len(trials)} trials: {score:.1f} % (trial {best[0].number})")
+                if jobs and (best := Tuning(folder, search, tuple(trials)).done[:1]):
+                    text = f"best of {len(trials)} trials: {100 * (best[0].score or 0):.1f} % (trial {best[0].number})"
+                    overview.progress.console.print(text)
                 if all(trial.state == "failed" for trial in trials):
                     reason = trials[0].error
                     raise InputError(f"{folder}: all of the first {len(trials)} trials failed; trial 0: {reason}")

@@ -98,37 +98,6 @@ def test_forged_headers_are_refused(tmp_path, changes):
         open_store(tmp_path / "store")
 
 
-def test_incomplete_folders_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"store\.json: missing"):
-        open_store(tmp_path)
-    folder = tmp_path / "store"
-    save_store(random_store(0, [3, 4]), folder)
-    with (folder / "x.bin").open("ab") as file:
-        file.write(b"more")
-    with pytest.raises(InputError, match=r"x\.bin: has \d+ bytes"):
-        open_store(folder)
-
-
-@pytest.mark.parametrize(
-    ("names", "classes"), [(["-1", "7"], (-1, 7)), (["a", "7"], ("a", "7")), (["01", "7"], ("01", "7"))]
-)
-def test_folders_of_version_0_1_are_read(tmp_path, names, classes):
-    """Format 1 had the arrays `graph_y` and `node_y`, and wrote all classes as text."""
-    store, folder = random_store(0, [3, 4]), tmp_path / "store"
-    save_store(store, folder)
-    arrays = json.loads((folder / "store.json").read_text())["arrays"]
-    for old, new in (("graph_y", "labels0"), ("node_y", "labels1")):
-        (folder / f"{new}.bin").rename(folder / f"{old}.bin")
-        arrays[old] = arrays.pop(new)
-    header = {"format": 1, "name": "random", "arrays": arrays, "notes": [], "graph_classes": names}
-    (folder / "store.json").write_text(json.dumps({**header, "node_classes": ["0", "1", "2"]}))
-    opened = open_store(folder)
-    assert opened.graph_classes == classes
-    assert opened.node_classes == (0, 1, 2)
-    assert torch.equal(opened.cut([1, 0]).node_y, store.cut([1, 0]).node_y)
-    assert torch.equal(opened.cut([1, 0]).graph_y, store.cut([1, 0]).graph_y)
-
-
 def _forge(folder, name, place, value):
     path = folder / f"{name}.bin"
     dtype = json.loads((folder / "store.json").read_text())["arrays"][name]["dtype"]
@@ -174,3 +143,34 @@ def test_arrays_of_inconsistent_shapes_are_refused(tmp_path):
         (tmp_path / "set" / "store.json").write_text(json.dumps(forged))
         with pytest.raises(InputError):
             open_store(tmp_path / "set")
+
+
+def test_incomplete_folders_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"store\.json: missing"):
+        open_store(tmp_path)
+    folder = tmp_path / "store"
+    save_store(random_store(0, [3, 4]), folder)
+    with (folder / "x.bin").open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(InputError, match=r"x\.bin: has \d+ bytes"):
+        open_store(folder)
+
+
+@pytest.mark.parametrize(
+    ("names", "classes"), [(["-1", "7"], (-1, 7)), (["a", "7"], ("a", "7")), (["01", "7"], ("01", "7"))]
+)
+def test_folders_of_version_0_1_are_read(tmp_path, names, classes):
+    """Format 1 had the arrays `graph_y` and `node_y`, and wrote all classes as text."""
+    store, folder = random_store(0, [3, 4]), tmp_path / "store"
+    save_store(store, folder)
+    arrays = json.loads((folder / "store.json").read_text())["arrays"]
+    for old, new in (("graph_y", "labels0"), ("node_y", "labels1")):
+        (folder / f"{new}.bin").rename(folder / f"{old}.bin")
+        arrays[old] = arrays.pop(new)
+    header = {"format": 1, "name": "random", "arrays": arrays, "notes": [], "graph_classes": names}
+    (folder / "store.json").write_text(json.dumps({**header, "node_classes": ["0", "1", "2"]}))
+    opened = open_store(folder)
+    assert opened.graph_classes == classes
+    assert opened.node_classes == (0, 1, 2)
+    assert torch.equal(opened.cut([1, 0]).node_y, store.cut([1, 0]).node_y)
+    assert torch.equal(opened.cut([1, 0]).graph_y, store.cut([1, 0]).graph_y)

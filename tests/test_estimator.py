@@ -369,13 +369,13 @@ class Degree(NodeRegression):
     """Predict the degree of a node."""
 
     name = "degree"
+    outputs = 1
 
-    def __init__(self, store):
-        self.outputs = 1
-
-    @classmethod
-    def missing(cls, store):
+    def missing(self, store):
         return None
+
+    def bind(self, store):
+        return self
 
     def cut(self, store, ids, rng):
         one = self.examples(store.cut(ids), rng)

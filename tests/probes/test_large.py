@@ -59,7 +59,7 @@ def test_a_probe_through_the_disk_scores_what_one_in_memory_does(large, monkeypa
 def test_features_on_disk_are_those_in_memory(large, tmp_path):
     evaluation = Evaluation(load_trained(large / "run").config, tasks=["gc", "nc"])
     setting, encode = evaluation.experiment, load_trained(large / "run").encoder
-    features = disk_features(setting.store, setting.split, evaluation.cases, encode, tmp_path, seed=0, k=0)
+    features = disk_features(setting, evaluation.cases, encode, tmp_path)
     for case, parts in features.items():
         for part, (x, y) in parts.items():
             examples = evaluation.examples[case][part]

@@ -56,7 +56,7 @@ def outcome(verb: str, folder: Path) -> object:
         tables = {path.name: path.read_text() for path in sorted((folder / "tables").iterdir())}
         return Results.read(folder).scores, tables
     if verb == "tune":
-        trials = [(t.number, t.values, t.state, t.score, t.to_json()["epochs"]) for t in Tuning.open(folder).trials]
+        trials = [(t.number, t.values, t.state, t.score, t.epochs) for t in Tuning.open(folder).trials]
         return weights, histories, trials, (folder / "best.toml").read_text()
     return weights, histories
 

@@ -5,7 +5,6 @@ import io
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from same.files import atomic
-from same.study.report.claims import CHANCE, COLUMNS, Claim, check_claims
+from same.study.report.claims import CHANCE, COLUMNS, check_claims
 from same.study.report.figures import make_figures
-from same.study.report.svg import standalone
 from same.study.report.tables import Cell, Table, caption, make_tables
 from same.study.results import Run, Study
 
@@ -27,26 +25,20 @@ MARKS = (
 )
 
 
-def write_report(study: Study, *, data: Path | None = None) -> Path:
-    """Write the report of a study into its folder and return the path of the page.
-
-    Args:
-        study: study to report.
-        data: folder of local datasets, for figures of embeddings.
-    """
+def write_report(study: Study) -> Path:
+    """Write the report of a study into its folder and return the path of the page."""
     tables, claims = make_tables(study), check_claims(study)
-    figures = make_figures(study, tables, data)
+    figures = make_figures(study, tables)
     folder = study.folder
     for table in tables:
         _write(folder / "tables" / f"{table.key}.csv", to_csv(table))
         _write(folder / "tables" / f"{table.key}.tex", to_latex(table))
     for name, svg in figures.items():
         # The name of a dataset may be a path.
-        _write(folder / "figures" / (re.sub(r"[^\w.-]+", "_", name) + ".svg"), standalone(svg))
-    parts = ["# Study", "", caption(study), "", MARKS.replace("*", r"\*"), ""]
-    parts += ["## Claims", "", claims_to_markdown(claims), ""] if claims else []
-    _write(folder / "report.md", "\n".join([*parts, *(to_markdown(table) for table in tables)]))
-
+        _write(folder / "figures" / (re.sub(r"[^\w.-]+", "_", name) + ".svg"), svg)
+    parts = ["# Study", caption(study), MARKS.replace("*", r"\*")]
+    parts += ["## Claims", CHANCE, _grid(COLUMNS, [claim[: len(COLUMNS)] for claim in claims])] if claims else []
+    _write(folder / "report.md", "\n\n".join([*parts, *map(to_markdown, tables)]))
     environment = Environment(loader=PackageLoader("same.study", "."), autoescape=True, trim_blocks=True)
     page = environment.get_template("report/report.html.j2").render(
         title=f"SAME: {', '.join(study.plan.datasets)}",
@@ -60,7 +52,7 @@ def write_report(study: Study, *, data: Path | None = None) -> Path:
         tables=tables,
         figures={name: Markup(svg) for name, svg in figures.items()},
         runs=[_run_row(study, run) for run in study.runs.values()],
-        failed=_first_lines(study.failed),
+        failed=_errors(study),
     )
     _write(folder / PAGE, page)
     return folder / PAGE
@@ -71,8 +63,8 @@ def _write(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def _first_lines(errors: dict[str, str]) -> dict[str, str]:
-    return {key: error.splitlines()[0] for key, error in errors.items()}
+def _errors(study: Study) -> dict[str, str]:
+    return {key: error.splitlines()[0] for key, error in study.failed.items()}
 
 
 def _run_row(study: Study, run: Run) -> dict[str, Any]:
@@ -87,8 +79,8 @@ def summary(study: Study) -> dict[str, Any]:
         "plan": study.plan.to_json(),
         "planned": len(study.configs),
         "done": len(study.runs),
-        "failed": _first_lines(study.failed),
-        "claims": [asdict(claim) for claim in check_claims(study)],
+        "failed": _errors(study),
+        "claims": [claim._asdict() for claim in check_claims(study)],
         "tables": [
             {"key": t.key, "title": t.title, "caption": t.caption, "rows": list(_rows(t))} for t in make_tables(study)
         ],
@@ -112,11 +104,6 @@ def to_markdown(table: Table) -> str:
     """A table as Markdown, with the published numbers."""
     rows = [[label, model, *map(_with_reference, cells)] for label, model, cells in table.rows]
     return f"## {table.title}\n\n{table.caption}\n\n{_grid([table.first, 'model', *table.columns], rows)}\n"
-
-
-def claims_to_markdown(claims: list[Claim]) -> str:
-    """Claims and their verdicts as Markdown."""
-    return f"{CHANCE}\n\n{_grid(COLUMNS, [claim.row for claim in claims])}"
 
 
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

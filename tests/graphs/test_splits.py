@@ -74,7 +74,7 @@ def test_an_equal_share_of_every_class_is_held_out(counts, share, seed):
 
 
 def test_bad_shares():
-    with pytest.raises(InputError, match="has 2 graphs; holding out 2 for validation leaves none"):
+    with pytest.raises(InputError, match="holding out 2 of 2 graphs for validation leaves none to train on"):
         hold_out(labelled([2]), 0.1)
     with pytest.raises(InputError, match="between 0 and 1, not 1"):
         hold_out(labelled([20]), 1)

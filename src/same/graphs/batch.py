@@ -130,11 +130,7 @@ class GraphBatch(Graphs):
             g = stop
 
     def drop_edges(self, drop: Tensor) -> "GraphBatch":
-        """The batch without some edges: they carry no messages and show in no structural input.
-
-        Args:
-            drop: [m] mask of the edges to remove.
-        """
+        """The batch without the edges in the [m] mask `drop`, in messages and in structural inputs."""
         keep = ~drop
         kept_before = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.cumsum(0)])
         edges = self.edges[:, keep]

@@ -49,13 +49,7 @@ class Inputs:
     def fit(
         cls, store: Any, ids: Array, *, scaling: Scaling = "standardise", degree: int = 0, walk: int = 0
     ) -> "Inputs":
-        """Fit the scaling on some graphs of a store.
-
-        Args:
-            store: the set.
-            ids: ids of the graphs to fit on, usually the training graphs.
-            scaling: see the attributes, like `degree` and `walk`.
-        """
+        """Fit the scaling on the graphs `ids` of a `GraphStore`, usually the training graphs; see the attributes."""
         if scaling not in get_args(Scaling):
             raise InputError(f"scaling: {scaling!r} is not one of {', '.join(get_args(Scaling))}")
         if degree < 0 or walk < 0:

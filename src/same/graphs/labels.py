@@ -59,11 +59,7 @@ class Labels:
         return column
 
     def check(self, name: str) -> None:
-        """Raise `InputError` unless numbers are finite and codes belong to distinct, plain classes.
-
-        Args:
-            name: name of the column in error messages.
-        """
+        """Raise `InputError` for the column `name` unless numbers are finite and codes have distinct classes."""
         y, classes = self.y, self.classes
         if y.dtype.kind != ("f" if classes is None else "i"):
             raise InputError(f"{name}: {y.dtype} are not {'numbers' if classes is None else 'codes of classes'}")
@@ -159,7 +155,8 @@ class Graphs:
 
     def column(self, level: Level, name: str | None = None) -> Labels | None:
         """The column that `column_name` names; None if there is none."""
-        return self.labels.get(self.column_name(level, name) or "")
+        column = self.column_name(level, name)
+        return None if column is None else self.labels[column]
 
     @property
     def graph_y(self) -> Any:

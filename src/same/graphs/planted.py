@@ -31,9 +31,6 @@ def planted(graphs: int = 300, seed: int = 0) -> GraphStore:
     Args:
         graphs: number of graphs.
         seed: seed of the set; other seeds give other sets from the same distribution.
-
-    >>> planted(graphs=50)
-    GraphStore('planted', graphs=50, nodes=1183, edges=2383, attributes=24)
     """
     rng = stream(seed, "planted")
     sizes = rng.integers(16, 33, graphs)

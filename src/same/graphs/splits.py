@@ -57,11 +57,6 @@ def hold_out(store: GraphStore, validation: Any, seed: int = 0) -> Split:
         validation: share of the graphs to hold out, in (0, 1), at random and stratified by graph class, at least two;
             or their indices or mask.
         seed: seed of the draw.
-
-    >>> from same.graphs.planted import planted
-    >>> s = hold_out(planted(), 0.2)
-    >>> len(s.train), len(s.validation), len(s.test)
-    (240, 60, 0)
     """
     n = store.num_graphs
     held = np.zeros(n, bool)
@@ -70,8 +65,7 @@ def hold_out(store: GraphStore, validation: Any, seed: int = 0) -> Split:
             raise InputError(f"validation: a share of the graphs is between 0 and 1, not {validation}")
         count = max(2, round(validation * n))
         if count >= n:
-            held_out = f"holding out {count} for validation leaves none to train on"
-            raise InputError(f"{store.name}: has {n} graphs; {held_out}")
+            raise InputError(f"{store.name}: holding out {count} of {n} graphs for validation leaves none to train on")
         # Graphs of a class are next to each other: equal steps take an equal share of each class.
         validation = _shuffled(store, seed)[0][((np.arange(count) + 0.5) * n / count).astype(np.int64)]
     try:

@@ -169,11 +169,6 @@ class GraphStore(Graphs):
             values: `Labels`, or one value per graph or per node.
             level: what the values belong to. By default, as many values as there are nodes belong to the nodes, unless
                 every graph has one node.
-
-        >>> from same.graphs import planted
-        >>> store = planted(10)
-        >>> store.with_labels("even", [i % 2 == 0 for i in range(10)]).labels["even"].classes
-        (False, True)
         """
         where, column = f"{self.name}: {name}", values
         if not isinstance(column, Labels):
@@ -193,11 +188,7 @@ class GraphStore(Graphs):
         return replace(self, inputs=inputs.for_store(self))
 
     def cut(self, ids: Any) -> GraphBatch:
-        """Batch of the graphs with these ids, in this order.
-
-        Args:
-            ids: [g] ids of graphs, 0..G-1.
-        """
+        """Batch of the graphs with these ids, 0..G-1, in this order."""
         ids = np.asarray(ids, dtype=np.int64).reshape(-1)
         if len(ids) and (ids.min() < 0 or ids.max() >= self.num_graphs):
             raise InputError(f"{self.name}: there is no graph {ids[(ids < 0) | (ids >= self.num_graphs)][0]}")

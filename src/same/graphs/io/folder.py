@@ -19,23 +19,13 @@ HEADER = "store.json"
 
 _FORMAT = 2
 _CHECKED_NUMBERS = 2**24  # The numbers of larger stores are checked when they are cut.
-_DTYPES = {
-    "x": ("<f4", "<f8"),
-    "node_ptr": ("<i8",),
-    "edges": ("<i4",),
-    "edge_ptr": ("<i8",),
-    "labels": ("<i4", "<f4", "<f8"),
-    "known": ("|b1",),
-}
+_POINTER, _INDEX, _FLOATS = ("<i8",), ("<i4",), ("<f4", "<f8")
+_DTYPES = {"x": _FLOATS, "edges": _INDEX, "labels": _INDEX + _FLOATS, "known": ("|b1",)}
+_DTYPES |= {"node_ptr": _POINTER, "edge_ptr": _POINTER}
 
 
 def save_store(store: GraphStore, folder: str | Path) -> None:
-    """Write a store to a folder that `open_store` maps into memory.
-
-    Args:
-        store: the set; its inputs are not written.
-        folder: a folder that does not exist yet or is empty.
-    """
+    """Write a store, without its inputs, to a new or empty folder that `open_store` maps into memory."""
     write_store(folder, [store])
 
 
@@ -82,9 +72,8 @@ def open_store(folder: str | Path) -> GraphStore:
     try:
         header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
         if header["format"] != _FORMAT:
-            raise InputError(
-                f"{folder}: written in format {header['format']}, this version reads {_FORMAT}; write the store again"
-            )
+            what = f"written in format {header['format']}, this version reads {_FORMAT}"
+            raise InputError(f"{folder}: {what}; write the store again")
         arrays = {key: _map(folder, key, **about) for key, about in header["arrays"].items()}
         labels = {}
         for i, about in enumerate(header["labels"]):
@@ -137,10 +126,8 @@ def _map(folder: Path, key: str, *, dtype: str, shape: list[int]) -> Array:
 
 
 def _check_shapes(store: GraphStore, folder: Path) -> None:
-    for key, ptr, count, least in (
-        ("node_ptr", store.node_ptr, len(store.x), 1),
-        ("edge_ptr", store.edge_ptr, store.edges.shape[-1], 0),
-    ):
+    for key, count, least in (("node_ptr", len(store.x), 1), ("edge_ptr", store.edges.shape[-1], 0)):
+        ptr = getattr(store, key)
         if not (ptr.ndim == 1 and len(ptr) > 1 and ptr[0] == 0 and ptr[-1] == count and np.diff(ptr).min() >= least):
             raise InputError(f"{folder / key}.bin: does not say where graphs begin and end; write the store again")
     rows = {"graph": store.num_graphs, "node": store.num_nodes}

@@ -18,12 +18,6 @@ def from_networkx(graphs: Iterable[Any], *, name: str = "graphs", node_y: str = 
         graphs: the graphs.
         name: name of the set.
         node_y: node attribute with the classes or targets of the nodes.
-
-    >>> import networkx as nx
-    >>> graph = nx.path_graph(3)
-    >>> nx.set_node_attributes(graph, 1.0, "x")
-    >>> from_networkx([graph, graph])
-    GraphStore('graphs', graphs=2, nodes=6, edges=4, attributes=1)
     """
     items: list[dict[str, Any]] = []
     for i, graph in enumerate(graphs):

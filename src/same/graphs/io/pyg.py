@@ -55,15 +55,20 @@ def join_graphs(name: str, items: Sequence[Any], *, node_labels: int = 0, labels
     sizes = [_num_nodes(name, i, item) for i, item in enumerate(items)]
     joined = _joined(name, "x", items, sizes)
     x = np.empty((sum(sizes), 0), np.float32) if joined is None else joined[0].reshape(sum(sizes), -1)
-    columns = {key: _column(name, key, items, sizes) for key in dict.fromkeys(("y", "node_y", *labels))}
-    if missing := [key for key in labels if columns[key] is None]:
-        raise InputError(f"{name}: the graphs have no {missing[0]}")
+    columns: dict[str, Labels] = {}
+    for key in dict.fromkeys(("y", "node_y", *labels)):
+        if (joined := _joined(name, key, items, sizes)) is not None:
+            values, level = joined
+            # [rows, 1] is a common shape for one label per row.
+            values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+            columns[key] = Labels.of(values, level, name=f"{name}: {key}")
+        elif key in labels:
+            raise InputError(f"{name}: the graphs have no {key}")
     if node_labels:
-        if any(column is not None and column.level == "node" for column in (columns["y"], columns["node_y"])):
+        if "node" in {columns[key].level for key in ("y", "node_y") if key in columns}:
             raise InputError(f"{name}: node labels come twice, as node_y and in the last {node_labels} columns of x")
         x, columns["node_y"] = _split_one_hot(name, x, node_labels)
-    given = {key: column for key, column in columns.items() if column is not None}
-    return GraphStore.build(name, x=x, sizes=sizes, edge_index=_edges(name, items, sizes), labels=given)
+    return GraphStore.build(name, x=x, sizes=sizes, edge_index=_edges(name, items, sizes), labels=columns)
 
 
 def to_pyg(store: GraphStore, *, codes: bool = False) -> list[Any]:
@@ -151,17 +156,6 @@ def _edges(name: str, items: Sequence[Any], sizes: list[int]) -> Array:
             raise InputError(f"{name}: graph {i} has adj_t; give edges as edge_index")
         start += size
     return np.concatenate(edges, axis=1)
-
-
-def _column(name: str, key: str, items: Sequence[Any], sizes: list[int]) -> Labels | None:
-    """One attribute of all graphs as a column of labels."""
-    joined = _joined(name, key, items, sizes)
-    if joined is None:
-        return None
-    values, level = joined
-    # [rows, 1] is a common shape for one label per row.
-    flat = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    return Labels.of(flat, level, name=f"{name}: {key}")
 
 
 def _split_one_hot(name: str, x: Array, width: int) -> tuple[Array, Labels]:

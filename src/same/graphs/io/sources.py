@@ -66,9 +66,6 @@ def load(source: str | Path, data: str | Path | None = None) -> GraphStore:
         source: `planted`; a name of the TU collection; a folder or zip in TU format; a folder written by `save_store`.
         data: folder to search for named sets first (`NAME.zip`, `NAME/*.txt`, `NAME/raw/*.txt`); then `SAME_DATA`, the
             cache and the network are tried.
-
-    >>> load("planted")
-    GraphStore('planted', graphs=300, nodes=7102, edges=14656, attributes=24)
     """
     text = str(source)
     if text == "planted":
@@ -152,8 +149,7 @@ def catalogue(data: str | Path | None = None) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [{"name": "planted", "alias": None, "paper": False, "place": "built in"}]
     for name in sorted(NAMES, key=lambda name: (name not in KNOWN, name.lower())):
         place = find(name, data)
-        row = {"name": name, "alias": aliases.get(name), "paper": name in KNOWN}
-        rows.append({**row, "place": None if place is None else str(place)})
+        rows.append({"name": name, "alias": aliases.get(name), "paper": name in KNOWN, "place": place and str(place)})
     return rows
 
 

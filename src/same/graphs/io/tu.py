@@ -19,10 +19,7 @@ MAX_BYTES = 8 * 2**30
 
 _MAX_RATIO = 200
 _DAMAGED = (zipfile.BadZipFile, OSError, ValueError, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
-_USED = tuple(
-    f"_{part}.txt"
-    for part in ("A", "graph_indicator", "graph_labels", "graph_attributes", "node_labels", "node_attributes")
-)
+_UNUSED = ("_edge_labels.txt", "_edge_attributes.txt")
 
 
 def read_tu(path: str | Path) -> GraphStore:
@@ -31,9 +28,6 @@ def read_tu(path: str | Path) -> GraphStore:
     Node attributes become `x`, graph labels the column `y`, and node labels the column `node_y`; several labels of a
     node make one class, such as `0,1`. Graph labels that are not whole numbers, and graph attributes of a set without
     graph labels, become numbers. Edge labels and attributes are not used. Archives are not unpacked to disk.
-
-    Args:
-        path: the folder or zip.
     """
     path = Path(path)
     files = _zip_files(path) if path.is_file() else _folder_files(path)
@@ -80,7 +74,7 @@ def _folder_files(folder: Path) -> dict[str, bytes]:
     for place in (folder, folder / "raw"):
         paths = sorted(place.glob("*.txt"))
         if any(path.name.endswith("_A.txt") for path in paths):
-            return {path.name: path.read_bytes() if path.name.endswith(_USED) else b"" for path in paths}
+            return {path.name: b"" if path.name.endswith(_UNUSED) else path.read_bytes() for path in paths}
     raise InputError(f"{folder}: no TU set (no *_A.txt in it or in raw/)")
 
 
@@ -96,7 +90,7 @@ def _zip_files(path: Path) -> dict[str, bytes]:
                 if file in files:
                     raise InputError(f"{path}: contains {file!r} twice; pack one set")
                 if not file.startswith("."):  # macOS packs a metadata file, `._NAME`, along with each file.
-                    files[file] = archive.read(member) if file.endswith(_USED) else b""
+                    files[file] = b"" if file.endswith(_UNUSED) else archive.read(member)
     except (InputError, PermissionError):
         raise
     except _DAMAGED as error:
@@ -179,17 +173,15 @@ class _Table:
 
 def _sizes(file: str, indicator: Array, listed: int | None) -> Array:
     """Number of nodes of each graph; raises `InputError` for a graph without nodes."""
-    highest = int(indicator.max())
-    count = highest if listed is None else listed
-    if indicator.min() < 1:
-        raise InputError(f"{file}: has the graph id {indicator.min()}; ids count from 1")
-    if highest > count:
-        raise InputError(f"{file}: has the graph id {highest}, but only {count} graphs have a label")
-    if count > len(indicator):
-        raise InputError(f"{file}: {count} graphs, but only {len(indicator)} nodes; every graph needs one")
-    sizes = np.bincount(indicator - 1, minlength=count)
-    if not sizes.all():
-        raise InputError(f"{file}: graph {int(np.argmin(sizes)) + 1} has no nodes; every graph needs one")
+    ids, sizes = np.unique(indicator, return_counts=True)
+    count = ids[-1] if listed is None else listed
+    if ids[0] < 1:
+        raise InputError(f"{file}: has the graph id {ids[0]}; ids count from 1")
+    if ids[-1] > count:
+        raise InputError(f"{file}: has the graph id {ids[-1]}, but only {count} graphs have a label")
+    if len(ids) < count:
+        first = np.argmax(np.append(ids, 0) != np.arange(1, len(ids) + 2)) + 1
+        raise InputError(f"{file}: there are {count} graphs, but graph {first} has no nodes; every graph needs one")
     return sizes
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from same import __version__
 from same.errors import InputError
-from same.files import atomic
+from same.files import CONFIG, RESULT, atomic
 from same.graphs.io.sources import ALIASES, cache_folder, find, is_path
 from same.study.engines.base import Job, Outcome, execute
 

@@ -22,15 +22,14 @@ CHANCE = (
 )
 COLUMNS = ("question", "claim", "LP", "for", "verdict", "numbers", "published")
 
-
-Cell = tuple[str, list[float], float | None]
-"""Name of a cell, differences by split, and published difference."""
 Case = tuple[tuple[str, ...], str, Source | None]
 """Tasks that SAME is trained on, measured task, and rival; None for Δm, which is a difference already."""
+Cell = tuple[str, list[float], float | None]
+"""Name of a cell, differences by split, and published difference."""
 
 
 class Spec(NamedTuple):
-    """A claim: of all its cells, the share `share` reaches the bar.
+    """A claim: the share `share` of all cells reaches the bar.
 
     Attributes:
         bar: least difference from the rival, in points, or in percent of the rival if `relative`.
@@ -41,36 +40,28 @@ class Spec(NamedTuple):
     text: str
     cases: list[Case]
     bar: float
+    share: float = 1.0
     relative: bool = False
     probe: str = ""
-    share: float = 1.0
-
-
-def _single(task_sets: tuple[tuple[str, ...], ...]) -> list[Case]:
-    return [(tasks, task, Source("classical", (task,))) for tasks in task_sets for task in tasks]
 
 
 _BELOW = "a linear classifier on {}-task embeddings is never more than {} points below single-task Cl"
 _TUNED = "the fine-tuned model is almost always (nine times in ten) outperformed by the linear classifier"
 _UNSEEN = "on a task it was not trained on, a network on the embeddings is at least 10 % better than on those of Cl"
+_ONE: list[Case] = [((task,), task, Source("classical", (task,))) for (task,) in SINGLES]
+_SEVERAL: list[Case] = [(tasks, task, Source("classical", (task,))) for tasks in PAIRS + ALL for task in tasks]
 CLAIMS = (
-    Spec("Q1", _BELOW.format("single", 2), _single(SINGLES), -2),
-    Spec("Q2", _BELOW.format("multi", 3), _single(PAIRS + ALL), -3),
+    Spec("Q1", _BELOW.format("single", 2), _ONE, -2),
+    Spec("Q2", _BELOW.format("multi", 3), _SEVERAL, -3),
     # Any difference counts: a published one is at least 0.1.
     Spec("Q2", _TUNED, [(t, task, Source("finetuned", t)) for t in PAIRS for task in t], 1e-6, share=0.9),
-    Spec("Q3", _UNSEEN, [(t, task, Source("classical", t)) for t, task in UNSEEN], 10, True, "network"),
+    Spec("Q3", _UNSEEN, [(t, task, Source("classical", t)) for t, task in UNSEEN], 10, relative=True, probe="network"),
     Spec("Q4", "Δm is never below −3 %", [(tasks, DELTA, None) for tasks in PAIRS + ALL], -3),
 )
 
 
 class Claim(NamedTuple):
-    """A claim under a protocol of link prediction, for SAME or the untrained encoder in its place, and its verdict.
-
-    Attributes:
-        numbers: the numbers that decide.
-        published: number of cells in which the paper's numbers reach the bar.
-        holds: whether it holds; None without a verdict.
-    """
+    """A checked claim, for SAME or the untrained encoder in its place; `holds` is None without a verdict."""
 
     question: str
     text: str
@@ -85,13 +76,8 @@ class Claim(NamedTuple):
 def check_claims(study: Study) -> list[Claim]:
     """All claims, under both protocols of link prediction, for SAME and for the untrained encoder in its place."""
     specs = [spec for spec in CLAIMS if spec.question in study.plan.questions]
-    subjects = {"SAME": SAMES, "untrained": ("untrained",)}
-    return [
-        _check(spec, protocol, subject, list(_cells(study, spec, protocol, methods)))
-        for spec in specs
-        for protocol in ("paper", "released")
-        for subject, methods in subjects.items()
-    ]
+    kinds = product(specs, ("paper", "released"), {"SAME": SAMES, "untrained": ("untrained",)}.items())
+    return [_check(spec, lp, who, list(_cells(study, spec, lp, methods))) for spec, lp, (who, methods) in kinds]
 
 
 def _cells(study: Study, spec: Spec, protocol: str, methods: Sequence[str]) -> Iterator[Cell]:
@@ -114,28 +100,26 @@ def _name(source: Source) -> str:
 
 
 def _check(spec: Spec, protocol: str, subject: str, cells: list[Cell]) -> Claim:
-    run = {place: gaps for place, gaps, _ in cells if gaps}
-    paper = {place: gap for place, _, gap in cells if gap is not None}
-    reached = sum(gap >= spec.bar - 1e-9 for gap in paper.values())  # Differences of numbers with one digit.
-    about, beside = (spec.question, spec.text, protocol, subject), f"{reached} of {len(paper)}" if paper else ""
+    run = {name: gaps for name, gaps, _ in cells if gaps}
+    paper = [gap >= spec.bar - 1e-9 for _, _, gap in cells if gap is not None]  # Differences of numbers with one digit.
+    about, reached = (spec.question, spec.text, protocol, subject), f"{sum(paper)} of {len(paper)}" if paper else ""
     if not run:
-        return Claim(*about, "not run", "", beside, None)
-    means = {place: float(np.mean(gaps)) for place, gaps in run.items()}
-    missed = [place for place, mean in means.items() if mean < spec.bar]
-    tests = [compare(run[place], [spec.bar] * len(run[place])) for place in missed]
+        return Claim(*about, "not run", "", reached, None)
+    means = sorted((float(np.mean(gaps)), name) for name, gaps in run.items())
+    missed = [run[name] for mean, name in means if mean < spec.bar]
+    tests = [compare(gaps, [spec.bar] * len(gaps)) for gaps in missed]
     surely = sum(test.beyond_noise(2 * LEVEL / len(run)) for test in tests)
     allowed = (1 - spec.share) * len(run) + 1e-9
     holds: bool | None = len(missed) <= allowed
     verdict = "holds" if holds else "does not hold" if surely > allowed else "does not hold, perhaps by chance"
-    least, most = min(map(len, run.values())), max(map(len, run.values()))
-    if least < MIN_SPLITS:
+    splits = sorted({len(gaps) for gaps in run.values()})
+    if splits[0] < MIN_SPLITS:
         holds, verdict = None, f"no verdict with fewer than {MIN_SPLITS} splits"
-    if len(run) < (count := len({place for place, _, _ in cells})):
+    if len(run) < (count := len({name for name, _, _ in cells})):
         verdict += f" ({len(run)} of {count} cells run)"
-    ranked = sorted(means, key=lambda place: means[place])
-    worst, best = (f"{means[place]:+.1f} ({place})" for place in (ranked[0], ranked[-1]))
+    worst, best = (f"{mean:+.1f} ({name})" for mean, name in (means[0], means[-1]))
     numbers = (
         f"worst {worst}, best {best}; reached in {len(run) - len(missed)} of {len(run)} cells, missed by more than "
-        f"chance in {surely}; over {least if least == most else f'{least} to {most}'} split{'s' if most > 1 else ''}"
+        f"chance in {surely}; over {' to '.join(map(str, sorted({splits[0], splits[-1]})))} splits"
     )
-    return Claim(*about, verdict, numbers, beside, holds)
+    return Claim(*about, verdict, numbers, reached, holds)

@@ -25,9 +25,7 @@ TESTS = (
     "tests/test_estimator.py::test_eight_threads_share_a_model",
     "tests/study/test_run.py::test_killed_and_continued_it_ends_in_the_same_table",
     "tests/training/test_loop.py::test_a_loss_that_is_not_finite_stops_with_step_and_task",
-    "tests/graphs/io/test_sources.py",
-    "tests/graphs/io/test_sources.py",
-    "tests/graphs/io/test_tu.py",
+    "tests/graphs/io",
 )
 
 

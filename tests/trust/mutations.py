@@ -132,8 +132,8 @@ MUTATIONS = [
     Mutation(
         "Δm against the wrong baseline",
         "study/report/tables.py",
-        '"classical", (task,), task, probe_of(',
-        '"classical", ("gc", "nc"), task, probe_of(',
+        'Source("classical", (task,), protocol=source.protocol)',
+        'Source("classical", ("gc", "nc"), protocol=source.protocol)',
         ("tests/study/report/test_tables.py::test_delta_m_is_per_split_against_that_splits_single_task_models",),
     ),
     Mutation(

@@ -33,9 +33,9 @@ audit: $(VENV)/installed-dev
 		{ echo "audit: pip-audit cannot be installed; is there a network?" >&2; exit 2; }
 	$(BIN)/python tests/trust/audit.py
 
-# Needs the four sets: name their folder in SAME_DATA, or get them with `same data fetch`.
+# Needs the four sets in the folder that SAME_DATA names.
 bench: $(VENV)/installed-bench
-	$(BIN)/same bench
+	$(BIN)/python benchmarks/bench.py "$(SAME_DATA)" --json bench.json
 
 # The paper's study, with the settings in its study.json: hours; it continues where it stopped. Needs the four sets.
 reproduction: $(VENV)/installed

@@ -37,7 +37,7 @@ from same.config import Config
 from same.episodes import EpisodeSampler, multi_task_episode
 from same.experiment import Experiment, prepare
 from same.graphs import open_store, planted, to_pyg, write_store
-from same.graphs.io.download import KNOWN
+from same.graphs.io.sources import KNOWN
 from same.linear import GRID, LinearSVM
 from same.linear.svm import fit_path
 from same.methods.same import ESAME

@@ -21,11 +21,7 @@ class Triangles(GraphTask):
     name = "triangles"
     kind = "classes"
 
-    def __init__(self, store: GraphStore) -> None:
-        """A class is called with the set that is learned from; this one needs nothing of it."""
-
-    @classmethod
-    def missing(cls, store: GraphStore) -> str | None:
+    def missing(self, store: GraphStore) -> str | None:
         """Edges are needed."""
         return None if store.num_edges else "edges"
 

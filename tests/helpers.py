@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from same.graphs.store import GraphStore
+from same.graphs import GraphStore, Labels
 
 # Two graphs: a triangle with a tail, and a pair with an isolated node.
 TOY = {
@@ -50,10 +50,8 @@ def random_store(seed: int, sizes: list[int], density: float = 0.3, columns: int
         x=rng.normal(size=(start, columns)).astype(np.float32),
         sizes=sizes,
         edge_index=np.concatenate(edges, axis=1),
-        graph_y=rng.integers(0, 2, len(sizes)),
-        node_y=rng.integers(0, classes, start),
-        graph_classes=(0, 1),
-        node_classes=range(classes),
+        graph_y=Labels("graph", rng.integers(0, 2, len(sizes)).astype(np.int32), (0, 1)),
+        node_y=Labels("node", rng.integers(0, classes, start).astype(np.int32), tuple(range(classes))),
     )
 
 

@@ -15,7 +15,7 @@ from same.config import Config, make_config
 from same.errors import InputError
 from same.graphs import GraphStore, as_store
 from same.graphs.labels import Labels
-from same.graphs.splits import validation_split
+from same.graphs.splits import hold_out
 from same.methods.base import Method
 from same.nn.embedding import embed_graphs
 from same.nn.pairs import check_pairs
@@ -163,7 +163,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         _one_of("output", self.output, OUTPUTS)
         device, store = find_device(self.device), _labelled(as_store(graphs), y)
         config = config.model_copy(update={"dataset": store.name})
-        parts = validation_split(store, _plain(self.validation), config.seed)
+        parts = hold_out(store, _plain(self.validation), config.seed)
         return self._set(experiment.fit(config, store, parts, custom=custom, device=device, report=self.report))
 
     def transform(self, graphs: Any, *, output: str | None = None) -> Any:

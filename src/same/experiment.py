@@ -84,10 +84,6 @@ class Experiment:
 def prepare(config: Config, data: str | Path | None = None) -> Experiment:
     """Load the graphs of a configuration, and build its tasks, method and new model.
 
-    Args:
-        config: configuration of a run.
-        data: folder of local sets.
-
     >>> prepare(Config(width=8)).model.encoder.width
     8
     """
@@ -100,14 +96,7 @@ def prepare(config: Config, data: str | Path | None = None) -> Experiment:
 
 
 def assemble(config: Config, store: GraphStore, parts: Split, custom: Custom | None = None) -> Experiment:
-    """Fit the inputs to the training graphs, and build tasks, method, weighting and a new model.
-
-    Args:
-        config: configuration; its dataset and split are replaced by those given.
-        store: set of graphs.
-        parts: training, validation and test graphs.
-        custom: the user's own parts.
-    """
+    """Fit the inputs to the training graphs, and build tasks, method, weighting and a new model."""
     inputs = Inputs.fit(store, parts.train, scaling=config.scaling, degree=config.degree, walk=config.walk)
     store, custom = store.with_inputs(inputs), custom or Custom()
     method = custom.method or make_method(config)
@@ -278,11 +267,7 @@ def _trained(experiment: Experiment, training: Training) -> Trained:
 
 
 def adapted_heads(experiment: Experiment) -> dict[str, Params]:
-    """Return θ′ for each task that has a head, adapted to the training graphs if the method adapts.
-
-    Args:
-        experiment: trained experiment; its model is left in evaluation mode.
-    """
+    """Return θ′ for each task that has a head, adapted to the training graphs if the method adapts."""
     config, store, ids = experiment.config, experiment.store, experiment.split.train
     sizes = store.node_ptr[ids + 1] - store.node_ptr[ids]
     if int(sizes.sum()) > ADAPT_NODES:
@@ -298,15 +283,7 @@ def adapted_heads(experiment: Experiment) -> dict[str, Params]:
 
 
 def embed_set(folder: Path, dataset: str, out: Path, *, data: str | Path | None = None, kind: str = "npz") -> int:
-    """Write the node embeddings of a set by the encoder of a trained model, and return the number of nodes.
-
-    Args:
-        folder: folder of the model; its training graphs are not needed.
-        dataset: name, folder or zip of a set whose nodes have the attributes of the training graphs.
-        out: file, or for `npy` the folder, to write.
-        data: folder of local sets.
-        kind: format of the output, see `same.nn.embedding.write_embeddings`.
-    """
+    """Write the node embeddings of a set by the encoder of a trained model, and return the number of nodes."""
     trained = load_trained(folder)
     store = load(dataset, data).with_inputs(trained.inputs)
     write_embeddings(trained.encoder, store, out, kind)

@@ -11,11 +11,13 @@ from same.graphs import GraphBatch, GraphStore, Inputs, Labels
 def assert_same_batch(a: GraphBatch, b: GraphBatch) -> None:
     for name in ("x", "edges", "node_ptr", "edge_ptr", "graph_ids"):
         assert torch.equal(getattr(a, name), getattr(b, name)), name
-    for kind in ("labels", "known"):
-        columns, others = getattr(a, kind), getattr(b, kind)
-        assert columns.keys() == others.keys()
-        assert all(torch.equal(columns[name], others[name]) for name in columns)
-    assert a.levels == b.levels
+    assert a.labels.keys() == b.labels.keys()
+    for name, column in a.labels.items():
+        other = b.labels[name]
+        assert (column.level, column.classes) == (other.level, other.classes)
+        assert torch.equal(column.y, other.y)
+        assert (column.known is None) == (other.known is None)
+        assert column.known is None or torch.equal(column.known, other.known)
 
 
 def with_unknown(store: GraphStore) -> GraphStore:
@@ -36,6 +38,15 @@ def test_pieces_are_the_same_graphs_in_order(store, nodes):
         assert_same_batch(piece, store.cut(np.arange(start, start + piece.num_graphs)))
         start += piece.num_graphs
     assert start == store.num_graphs
+
+
+@settings(max_examples=30, deadline=None)
+@given(store=stores, data=st.data())
+def test_graphs_taken_from_a_batch_are_a_cut(store, data):
+    store = with_unknown(store)
+    ids = data.draw(st.lists(st.integers(0, store.num_graphs - 1), min_size=1, max_size=8))
+    places = data.draw(st.lists(st.integers(0, len(ids) - 1), max_size=8))
+    assert_same_batch(store.cut(ids).take(np.array(places, int)), store.cut(np.array(ids)[np.array(places, int)]))
 
 
 @settings(max_examples=30, deadline=None)
@@ -79,14 +90,14 @@ def test_isolated_and_single_nodes():
 def test_to_double_changes_floats_only():
     store = with_unknown(random_store(0, [5])).with_labels("target", np.ones(5))
     batch = store.cut([0]).to(torch.float64)
-    assert batch.x.dtype == batch.adjacency.dtype == batch.labels["target"].dtype == torch.float64
+    assert batch.x.dtype == batch.adjacency.dtype == batch.labels["target"].y.dtype == torch.float64
     assert batch.edges.dtype == batch.node_y.dtype == torch.int64
-    assert batch.known["half"].dtype == torch.bool
+    assert batch.labels["half"].known.dtype == torch.bool
 
 
 @pytest.mark.parametrize("level", ["graph", "node"])
 def test_labels_by_name_and_level(level):
     batch = with_unknown(random_store(0, [5, 3])).cut([1])
-    assert batch.column(level) is (batch.graph_y if level == "graph" else batch.node_y)
+    assert batch.column(level).y is (batch.graph_y if level == "graph" else batch.node_y)
     assert batch.column(level, "nothing") is None
     assert (batch.column(level, "half") is None) == (level == "graph")

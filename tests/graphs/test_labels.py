@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from same.errors import InputError
-from same.graphs.labels import Labels, find_column
+from same.graphs.labels import Graphs, Labels
 
 VALUES = st.one_of(
     st.lists(st.integers(-5, 5), min_size=1),
@@ -21,8 +21,7 @@ def test_classes_are_the_typed_distinct_values(values):
     assert [type(value) for value in column.classes] == [type(values[0])] * len(column.classes)
     assert column.values.tolist() == values
     assert column.y.dtype == np.int32
-    assert column.valid
-    assert column.width == len(set(values))
+    column.check("y")
 
 
 @pytest.mark.parametrize(
@@ -38,14 +37,19 @@ def test_floats_are_numbers_in_their_precision():
         assert column.classes is None
         assert column.y.dtype == dtype
         np.testing.assert_array_equal(column.values, values)
-        assert column.width == values.reshape(len(values), -1).shape[1]
 
 
-def test_given_classes_fix_the_codes():
-    column = Labels.of(["b", "a"], "graph", classes=("c", "b", "a"))
-    assert (column.classes, column.y.tolist()) == (("c", "b", "a"), [1, 2])
-    assert Labels.of([1.0, 0.0], "graph", classes=(0.0, 1.0)).y.tolist() == [1, 0]
-    assert Labels.coded([2, 0], "graph", range(4)).classes == (0, 1, 2, 3)
+def test_text_keeps_all_characters():
+    for values in (["\0", ""], np.array(["\0", ""], object)):
+        column = Labels.of(values, "graph")
+        assert column.classes == ("", "\0")
+        assert column.values.tolist() == ["\0", ""]
+
+
+def test_entries_of_each_class_are_counted():
+    assert Labels.of(["b", "a", "b"], "graph").matched(("c", "b")).counts == {"c": 0, "b": 2, "a": 1}
+    assert Labels("graph", np.array([0, -1], np.int32), ("a",), np.array([True, False])).counts == {"a": 1}
+    assert Labels.of([0.5], "graph").counts == {}
 
 
 @pytest.mark.parametrize(
@@ -70,17 +74,21 @@ def test_bad_values(values, message):
         Labels.of(values, "graph", name="y")
 
 
-def test_bad_classes():
-    with pytest.raises(InputError, match="has the value 'd', which is not one of the classes"):
-        Labels.of(["d"], "graph", classes=("a", "b"))
-    with pytest.raises(InputError, match="1, True are not distinct"):
-        Labels.coded([0], "graph", (1, True))
-    with pytest.raises(InputError, match="the class None is neither a number"):
-        Labels.coded([0], "graph", (None, 1))
-    with pytest.raises(InputError, match=r"codes 0\.\.k-1, not -1"):
-        Labels.coded([-1], "graph", (1, 2))
-    with pytest.raises(InputError, match="has the class 2, but only 2 class names"):
-        Labels.coded([0, 2], "graph", ("a", "b"))
+@pytest.mark.parametrize(
+    ("y", "classes", "message"),
+    [
+        (np.array([0], np.int32), (1, True), "y: the classes 1, True are not distinct"),
+        (np.array([0], np.int32), (None, 1), "the class None is neither a number"),
+        (np.array([-1], np.int32), (1, 2), r"has the code -1, but the classes have the codes 0\.\.1"),
+        (np.array([0, 2], np.int32), ("a", "b"), "has the code 2"),
+        (np.array([0.0]), ("a", "b"), "float64 are not codes of classes"),
+        (np.array([0]), None, "int64 are not numbers"),
+        (np.array([np.inf]), None, "the target of graph 0 is not finite"),
+    ],
+)
+def test_bad_columns(y, classes, message):
+    with pytest.raises(InputError, match=message):
+        Labels("graph", y, classes).check("y")
 
 
 @given(st.lists(st.integers(0, 5), min_size=1), st.lists(st.integers(0, 5), unique=True))
@@ -102,15 +110,15 @@ def test_matching_compares_values_not_text():
 
 def test_unknown_entries_stay_unknown():
     column = Labels("node", np.array([1, -1, 0], np.int32), ("a", "b"), np.array([True, False, True]))
-    assert column.valid
+    column.check("y")
     assert column.matched(("b", "c")).y.tolist() == [0, -1, 2]
     assert column.take(np.array([1, 2])).known.tolist() == [False, True]
     joined = Labels.join([Labels.of(["c"], "node"), column])
     assert joined.y.tolist() == [0, 2, -1, 1]
     assert joined.classes == ("c", "a", "b")
     assert joined.known.tolist() == [True, True, False, True]
-    assert not Labels("node", column.y, column.classes).valid
-    assert not Labels("node", np.array([2], np.int32), column.classes).valid
+    with pytest.raises(InputError, match="has the code -1"):
+        Labels("node", column.y, column.classes).check("y")
 
 
 @given(VALUES, VALUES)
@@ -121,10 +129,19 @@ def test_joined_values_are_the_values(a, b):
         assert len(set(column.classes)) == len(column.classes)
 
 
-def test_default_columns():
-    assert find_column({"y": "graph", "node_y": "node"}, "graph") == "y"
-    assert find_column({"y": "graph", "node_y": "node"}, "node") == "node_y"
-    assert find_column({"y": "node"}, "node") == "y"
-    assert find_column({"y": "node"}, "graph") is None
-    assert find_column({"y": "node", "z": "node"}, "node", "z") == "z"
-    assert find_column({"z": "graph"}, "node", "z") is None
+@pytest.mark.parametrize(
+    ("levels", "wanted", "expected"),
+    [
+        ({"y": "graph", "node_y": "node"}, ("graph",), "y"),
+        ({"y": "graph", "node_y": "node"}, ("node",), "node_y"),
+        ({"y": "node"}, ("node",), "y"),
+        ({"y": "node"}, ("graph",), None),
+        ({"y": "node", "z": "node"}, ("node", "z"), "z"),
+        ({"z": "graph"}, ("node", "z"), None),
+    ],
+)
+def test_default_columns(levels, wanted, expected):
+    graphs = Graphs()
+    graphs.labels = {name: Labels(level, np.zeros(1)) for name, level in levels.items()}
+    assert graphs.column_name(*wanted) == expected
+    assert graphs.column(*wanted) is graphs.labels.get(expected)

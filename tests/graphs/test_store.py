@@ -70,14 +70,14 @@ def test_build_drops_loops_and_repeated_edges_with_a_note():
         ({"edge_index": [[0], [-1]]}, "node -1"),
         ({"sizes": [1, 1]}, "joins node 0 of graph 0 and node 1 of graph 1"),
         ({"graph_y": [0, 1]}, "bad: y has 2 labels, but there are 1 graphs"),
-        ({"graph_y": [-1], "graph_classes": ("a",)}, "codes 0..k-1, not -1"),
+        ({"graph_y": Labels("graph", np.array([-1], np.int32), ("a",))}, "bad: y: has the code -1"),
         ({"node_y": [0.0, np.inf]}, "target of node 1 is not finite"),
         ({"node_y": [0.0, 1e300]}, "target of node 1 is not finite"),
         ({"x": [[0.0], [-1e300]]}, "attribute 0 of node 1 is -1e\\+300; attributes must be finite in float32"),
         ({"x": [["a"], ["b"]]}, "x must hold plain numbers"),
         ({"x": [[1j], [0]]}, "x must hold plain numbers"),
         ({"labels": {"z": [1, 2, 3]}}, "bad: z has 3 labels, but there are 1 graphs"),
-        ({"node_y": [0, 2], "node_classes": ("a", "b")}, "only 2 class names"),
+        ({"node_y": Labels("node", np.array([0, 2], np.int32), ("a", "b"))}, "bad: node_y: has the code 2"),
     ],
 )
 def test_build_refuses(change, message):
@@ -145,8 +145,8 @@ def test_labels_are_columns():
     }
     assert store.labels["element"].classes == ("C", "N", "O")
     batch = store.cut([1])
-    assert batch.labels["element"].tolist() == [0, 1, 2, 0]
-    assert batch.labels["mass"].dtype == torch.float32
+    assert batch.labels["element"].y.tolist() == [0, 1, 2, 0]
+    assert batch.labels["mass"].y.dtype == torch.float32
     built = GraphStore.build("again", x=store.x, sizes=[3, 4], edge_index=[[], []], labels=store.labels)
     assert_same_store(replace(built, name="random", edges=store.edges, edge_ptr=store.edge_ptr), store)
 

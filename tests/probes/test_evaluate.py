@@ -241,10 +241,8 @@ def permuted(store: GraphStore, seed: int) -> tuple[GraphStore, np.ndarray]:
         x=store.x[back],
         sizes=sizes,
         edge_index=edges,
-        graph_y=store.graph_y,
-        node_y=store.node_y[back],
-        graph_classes=store.graph_classes,
-        node_classes=store.node_classes,
+        graph_y=store.labels["y"],
+        node_y=store.labels["node_y"].take(back),
     )
     return other, where
 

@@ -9,11 +9,19 @@ from safetensors.torch import load_file, save_file
 from same import GraphEncoder, InputError
 from same.files import digests, write_json
 from same.graphs import planted
+from same.saved import finished
 
 
 @pytest.fixture(scope="module")
 def fitted() -> GraphEncoder:
     return GraphEncoder(width=8, max_epochs=1, validate_every=1, batch_size=20).fit(planted(60))
+
+
+def test_a_run_without_a_result_is_not_finished(tmp_path, fitted):
+    fitted.save(tmp_path / "model")
+    assert finished(tmp_path / "model")["key"] == fitted.trained_.config.key
+    (tmp_path / "model" / "result.json").unlink()
+    assert finished(tmp_path / "model") is None
 
 
 def spoil(folder, **changes):
@@ -24,7 +32,7 @@ def spoil(folder, **changes):
 
 
 def reseal(folder):
-    """The result vouches for what is there now."""
+    """Write the checksums of the changed files into the result."""
     result = json.loads((folder / "result.json").read_text())
     del result["sha256"]
     result["files"] = digests(folder, result["files"])

@@ -1,3 +1,5 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -137,24 +139,27 @@ def test_unknown_entries_are_refused_for_now():
 
 class Parity(NodeClassification):
     name = "parity"
+    seen = None
 
-    def __init__(self, store):
-        self.seen = store.name
-
-    @classmethod
-    def missing(cls, store):
+    def missing(self, store):
         return None if store.num_edges else "edges"
+
+    def bind(self, store):
+        bound = copy.copy(self)
+        bound.seen = store.name
+        return bound
 
     def head(self, width):
         return NodeHead(width, 2)
 
 
-def test_a_class_whose_constructor_takes_a_store_is_called_with_it():
+def test_a_task_is_bound_to_its_set():
     store = random_store(0, [4, 5], density=1.0)
     (task,) = make_tasks([Parity], store)
     assert isinstance(task, GraphTask)
     assert task.seen == "random"
-    assert make_tasks([task], planted(10)) == [task]
+    assert [each.seen for each in make_tasks([task], planted(10))] == ["planted"]
+    assert task.seen == "random"
     with pytest.raises(InputError, match="parity needs edges, and random has none"):
         make_tasks([Parity], random_store(0, [4, 5], density=0.0))
 

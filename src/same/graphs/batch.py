@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from same.graphs.flat import Array, pointers
+from same.graphs.flat import pick, pointers
 from same.graphs.inputs import Inputs
-from same.graphs.labels import Level, find_column
+from same.graphs.labels import Graphs, Labels
 
 # torch warns once per process that CSR tensors are in beta.
 with warnings.catch_warnings():
@@ -22,7 +22,7 @@ with warnings.catch_warnings():
 
 
 @dataclass(frozen=True, eq=False)
-class GraphBatch:
+class GraphBatch(Graphs):
     """Some graphs as one block-diagonal graph, ready for an encoder.
 
     Attributes:
@@ -31,9 +31,7 @@ class GraphBatch:
         node_ptr: [g+1] offsets of each graph's nodes.
         edge_ptr: [g+1] offsets of each graph's edges.
         graph_ids: [g] ids of the graphs in the store.
-        labels: codes (int64) or numbers (float32) of each column, one row per graph or per node.
-        known: masks of the known entries of the columns that have unknown ones.
-        levels: level of each column.
+        labels: label columns by name, as tensors.
         inputs: the inputs that made `x`.
     """
 
@@ -42,35 +40,8 @@ class GraphBatch:
     node_ptr: Tensor
     edge_ptr: Tensor
     graph_ids: Tensor
-    labels: Mapping[str, Tensor] = field(default_factory=dict)
-    known: Mapping[str, Tensor] = field(default_factory=dict)
-    levels: Mapping[str, Level] = field(default_factory=dict)
+    labels: Mapping[str, Labels] = field(default_factory=dict)
     inputs: Inputs | None = None
-
-    @property
-    def num_graphs(self) -> int:
-        """Number of graphs."""
-        return len(self.node_ptr) - 1
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes."""
-        return len(self.x)
-
-    def column(self, level: Level, name: str | None = None) -> Tensor | None:
-        """Labels of a column, by default that of graph or node classification; None if there is no such column."""
-        found = find_column(self.levels, level, name)
-        return None if found is None else self.labels[found]
-
-    @property
-    def graph_y(self) -> Tensor | None:
-        """[g] or [g, t] labels of the graphs: the column `y`."""
-        return self.column("graph")
-
-    @property
-    def node_y(self) -> Tensor | None:
-        """[n] or [n, t] labels of the nodes: the column `node_y`, or else `y`."""
-        return self.column("node")
 
     @cached_property
     def batch(self) -> Tensor:
@@ -94,7 +65,10 @@ class GraphBatch:
         degree = np.bincount(rows, minlength=n)
         scale = 1.0 / np.sqrt(degree)
         values = (scale[rows] * scale[cols]).astype(np.float64 if self.x.dtype == torch.float64 else np.float32)
-        return csr(pointers(degree), cols, values, n).to(self.x.device)
+        # MKL takes 32-bit indices; torch would convert others at every product.
+        crow, col = (torch.from_numpy(index.astype(np.int32)) for index in (pointers(degree), cols))
+        matrix = torch.sparse_csr_tensor(crow, col, torch.from_numpy(values), (n, n), check_invariants=False)
+        return matrix.to(self.x.device)
 
     @cached_property
     def smoothed(self) -> Tensor:
@@ -112,48 +86,51 @@ class GraphBatch:
         first, sizes = batches[0], [batch.num_nodes for batch in batches]
         nodes = pointers(np.array(sizes)).tolist()
         edges = pointers(np.array([batch.edges.shape[1] for batch in batches])).tolist()
-        ends = [batch.node_ptr[1:] + start for batch, start in zip(batches, nodes, strict=False)]
-        edge_ends = [batch.edge_ptr[1:] + start for batch, start in zip(batches, edges, strict=False)]
+        parts = list(zip(batches, nodes, edges, strict=False))
+        labels = {}
+        for name, column in first.labels.items():
+            known = None if column.known is None else torch.cat([batch.labels[name].known for batch in batches])
+            labels[name] = replace(column, y=torch.cat([batch.labels[name].y for batch in batches]), known=known)
         joined = replace(
             first,
             x=torch.cat([batch.x for batch in batches]),
-            edges=torch.cat([batch.edges + start for batch, start in zip(batches, nodes, strict=False)], dim=1),
-            node_ptr=torch.cat([first.node_ptr[:1], *ends]),
-            edge_ptr=torch.cat([first.edge_ptr[:1], *edge_ends]),
+            edges=torch.cat([batch.edges + start for batch, start, _ in parts], dim=1),
+            node_ptr=torch.cat([first.node_ptr[:1], *(batch.node_ptr[1:] + start for batch, start, _ in parts)]),
+            edge_ptr=torch.cat([first.edge_ptr[:1], *(batch.edge_ptr[1:] + start for batch, _, start in parts)]),
             graph_ids=torch.cat([batch.graph_ids for batch in batches]),
-            labels={name: torch.cat([batch.labels[name] for batch in batches]) for name in first.labels},
-            known={name: torch.cat([batch.known[name] for batch in batches]) for name in first.known},
+            labels=labels,
         )
         return joined, sizes
+
+    def take(self, ids: Any) -> "GraphBatch":
+        """Batch of some graphs of this batch, by their places in it, in the given order."""
+        ids, old = np.asarray(ids), self.node_ptr.cpu().numpy()
+        nodes, node_ptr, edges, edge_ptr = pick(old, self.edge_ptr.cpu().numpy(), ids)
+        shift = np.repeat(node_ptr[:-1] - old[ids], np.diff(edge_ptr))
+        start, end, moved = (torch.from_numpy(array).to(self.x.device) for array in (node_ptr, edge_ptr, shift))
+        return replace(
+            self,
+            x=self.x[nodes],
+            edges=self.edges[:, edges] + moved,
+            node_ptr=start,
+            edge_ptr=end,
+            graph_ids=self.graph_ids[ids],
+            labels={name: c.take(ids if c.level == "graph" else nodes) for name, c in self.labels.items()},
+        )
 
     def pieces(self, nodes: int) -> "Iterator[GraphBatch]":
         """Consecutive graphs in batches of at most so many nodes, or of one larger graph."""
         if self.num_nodes <= nodes:
             yield self
             return
-        ends, edge_ends, g = self.node_ptr.tolist(), self.edge_ptr.tolist(), 0
+        ends, g = self.node_ptr.tolist(), 0
         while g < self.num_graphs:
             stop = max(g + 1, bisect_right(ends, ends[g] + nodes) - 1)
-            first, last, edge = ends[g], ends[stop], edge_ends[g]
-            rows = {"graph": slice(g, stop), "node": slice(first, last)}
-            yield replace(
-                self,
-                x=self.x[first:last],
-                edges=self.edges[:, edge : edge_ends[stop]] - first,
-                node_ptr=self.node_ptr[g : stop + 1] - first,
-                edge_ptr=self.edge_ptr[g : stop + 1] - edge,
-                graph_ids=self.graph_ids[g:stop],
-                labels={name: y[rows[self.levels[name]]] for name, y in self.labels.items()},
-                known={name: mask[rows[self.levels[name]]] for name, mask in self.known.items()},
-            )
+            yield self.take(np.arange(g, stop))
             g = stop
 
     def drop_edges(self, drop: Tensor) -> "GraphBatch":
-        """The batch without some edges: they carry no messages and show in no structural input.
-
-        Args:
-            drop: [m] mask of the edges to remove.
-        """
+        """The batch without the edges in the [m] mask `drop`, in messages and in structural inputs."""
         keep = ~drop
         kept_before = torch.cat([keep.new_zeros(1, dtype=torch.int64), keep.cumsum(0)])
         edges = self.edges[:, keep]
@@ -162,32 +139,12 @@ class GraphBatch:
 
     def to(self, where: torch.device | str | torch.dtype) -> "GraphBatch":
         """The batch on another device, or with another floating-point type."""
-        changed: dict[str, Any] = {}
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if isinstance(value, Tensor):
-                changed[name] = move_tensor(value, where)
-            elif name in ("labels", "known"):
-                changed[name] = {column: move_tensor(tensor, where) for column, tensor in value.items()}
-        return replace(self, **changed)
+        names = ("x", "edges", "node_ptr", "edge_ptr", "graph_ids")
+        changed: dict[str, Any] = {name: move_tensor(getattr(self, name), where) for name in names}
+        labels = {name: column.map(lambda y: move_tensor(y, where)) for name, column in self.labels.items()}
+        return replace(self, labels=labels, **changed)
 
 
 def move_tensor(value: Tensor, where: torch.device | str | torch.dtype) -> Tensor:
-    """A tensor on another device, or, if it is a floating-point tensor, of another type.
-
-    >>> move_tensor(torch.tensor([1]), torch.float64).dtype
-    torch.int64
-    """
+    """A tensor on another device, or, if it is a floating-point tensor, of another type."""
     return value if isinstance(where, torch.dtype) and not value.is_floating_point() else value.to(where)
-
-
-def csr(crow: Array, col: Array, values: Array, n: int) -> Tensor:
-    """A square sparse CSR tensor from arrays that need no checking.
-
-    >>> csr(np.array([0, 1, 2]), np.array([1, 0]), np.array([2.0, 3.0]), 2).to_dense()
-    tensor([[0., 2.],
-            [3., 0.]], dtype=torch.float64)
-    """
-    # MKL takes 32-bit indices; torch would convert others at every product.
-    rows, columns = (torch.from_numpy(index.astype(np.int32)) for index in (crow, col))
-    return torch.sparse_csr_tensor(rows, columns, torch.from_numpy(values), (n, n), check_invariants=False)

@@ -1,7 +1,6 @@
-"""Flat arrays: how a set of graphs is laid out, and the index arithmetic to pick graphs from it."""
+"""Index arithmetic on flat arrays."""
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,22 +31,8 @@ def pointers(lengths: Array) -> Array:
     return ptr
 
 
-def distinct(numbers: Array) -> Array:
-    """Sorted distinct numbers: `np.unique`, several times as fast.
-
-    >>> distinct(np.array([3, 1, 3]))
-    array([1, 3])
-    """
-    numbers = np.sort(numbers)
-    return numbers[np.concatenate([np.ones(min(len(numbers), 1), bool), numbers[1:] != numbers[:-1]])]
-
-
 def as_numbers(values: Any) -> Array:
-    """Numbers as a float32 array, or float64 where float32 would lose digits; raises `TypeError` for anything else.
-
-    >>> as_numbers([1, 2]).dtype, as_numbers([1_700_000_001]).dtype, as_numbers([0.1]).dtype
-    (dtype('float32'), dtype('float64'), dtype('float64'))
-    """
+    """Numbers as a float32 array, or float64 where float32 would lose digits; raises `TypeError` for anything else."""
     array = np.asarray(values)
     if array.dtype.kind == "f":
         single = array.dtype.itemsize <= 4
@@ -63,51 +48,7 @@ def not_finite(numbers: Array) -> Array:
     return ~(np.abs(numbers) <= np.finfo(np.float32).max)
 
 
-class Picked(NamedTuple):
-    """Indices of the nodes of some graphs, graph sizes, edges counted within each graph, and numbers of edges."""
-
-    nodes: Array
-    sizes: Array
-    edges: Array
-    counts: Array
-
-    @property
-    def joint_edges(self) -> Array:
-        """[2, m] edges, with nodes counted through all picked graphs."""
-        return self.edges + np.repeat(pointers(self.sizes)[:-1], self.counts)
-
-
-@dataclass(frozen=True, eq=False)
-class FlatGraphs:
-    """The arrays of a `GraphStore`, which documents them."""
-
-    name: str
-    x: Array
-    node_ptr: Array
-    edges: Array
-    edge_ptr: Array
-
-    def __len__(self) -> int:
-        return self.num_graphs
-
-    @property
-    def num_graphs(self) -> int:
-        """Number of graphs."""
-        return len(self.node_ptr) - 1
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes in all graphs."""
-        return len(self.x)
-
-    @property
-    def num_edges(self) -> int:
-        """Number of undirected edges in all graphs."""
-        return self.edges.shape[1]
-
-    def pick(self, ids: Array) -> Picked:
-        """Nodes and edges of the graphs with these ids, in this order."""
-        sizes = self.node_ptr[ids + 1] - self.node_ptr[ids]
-        counts = self.edge_ptr[ids + 1] - self.edge_ptr[ids]
-        local = self.edges[:, ranges(self.edge_ptr[ids], counts)]
-        return Picked(ranges(self.node_ptr[ids], sizes), sizes, local, counts)
+def pick(node_ptr: Array, edge_ptr: Array, ids: Array) -> tuple[Array, Array, Array, Array]:
+    """Rows of the nodes and of the edges of some graphs, in the order of `ids`, each followed by its new offsets."""
+    sizes, counts = node_ptr[ids + 1] - node_ptr[ids], edge_ptr[ids + 1] - edge_ptr[ids]
+    return ranges(node_ptr[ids], sizes), pointers(sizes), ranges(edge_ptr[ids], counts), pointers(counts)

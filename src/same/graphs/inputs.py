@@ -1,7 +1,7 @@
 """What an encoder sees of a node: its scaled attributes, and structural encodings of the edges around it."""
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from same.errors import InputError
-from same.graphs.flat import Array, FlatGraphs
+from same.graphs.flat import Array, ranges
 
 Scaling = Literal["standardise", "row", "both", "none"]
 
@@ -26,7 +26,7 @@ class Inputs:
 
     Fit it with `Inputs.fit` and pass it to `GraphStore.with_inputs`. Structural encodings are a function of the
     message-passing edges of a batch alone: a held-out edge never shows in them. Attributes are scaled in float64 and
-    cast to float32 at the end.
+    cast to float32 at the end. In a set without attributes, every node shows a constant 1 and its degree.
 
     Attributes:
         scaling: `standardise` ((x - mean) / std over the training nodes), `row` (x / max(Σx, 1)), `both` side by
@@ -36,8 +36,6 @@ class Inputs:
         mean: [d] means that `standardise` subtracts.
         scale: [d] standard deviations that it divides by; 1 where a column is constant.
         cache: [N, num_features] columns of all nodes of the store that the inputs belong to, if it is small.
-
-    In a set without attributes, every node shows a constant 1 and its degree.
     """
 
     scaling: Scaling
@@ -49,34 +47,18 @@ class Inputs:
 
     @classmethod
     def fit(
-        cls, store: FlatGraphs, ids: Array, *, scaling: Scaling = "standardise", degree: int = 0, walk: int = 0
+        cls, store: Any, ids: Array, *, scaling: Scaling = "standardise", degree: int = 0, walk: int = 0
     ) -> "Inputs":
-        """Fit the scaling on some graphs of a store.
-
-        Args:
-            store: the set.
-            ids: ids of the graphs to fit on, usually the training graphs.
-            scaling: scaling of the attributes.
-            degree: cap of the one-hot degree; 0 for none.
-            walk: number of return probabilities; 0 for none.
-
-        >>> from same.graphs.planted import planted
-        >>> store = planted(graphs=20)
-        >>> store = store.with_inputs(Inputs.fit(store, np.arange(14), degree=4))
-        >>> store.cut([0]).x.shape[1] == store.x.shape[1] + 5
-        True
-        """
+        """Fit the scaling on the graphs `ids` of a `GraphStore`, usually the training graphs; see the attributes."""
         if scaling not in get_args(Scaling):
             raise InputError(f"scaling: {scaling!r} is not one of {', '.join(get_args(Scaling))}")
         if degree < 0 or walk < 0:
             raise InputError(f"degree and walk: must be 0 (none) or more, not {min(degree, walk)}")
         d = store.x.shape[1]
-        if d == 0:
-            degree = degree or DEGREE_WITHOUT_ATTRIBUTES
         mean, scale = np.zeros(d), np.ones(d)
         if scaling in ("standardise", "both") and d:
             mean, scale = _mean_and_scale(store, np.asarray(ids, dtype=np.int64))
-        return cls(scaling, int(degree), int(walk), mean, scale)
+        return cls(scaling, int(degree) or (0 if d else DEGREE_WITHOUT_ATTRIBUTES), int(walk), mean, scale)
 
     @property
     def num_features(self) -> int:
@@ -88,7 +70,7 @@ class Inputs:
         """Number of structural columns; they come last."""
         return (self.degree + 1 if self.degree else 0) + self.walk
 
-    def for_store(self, store: FlatGraphs) -> "Inputs":
+    def for_store(self, store: Any) -> "Inputs":
         """The same inputs, with the columns of a small store computed once."""
         if store.x.shape[1] != len(self.mean):
             count, fitted = store.x.shape[1], len(self.mean)
@@ -96,20 +78,16 @@ class Inputs:
         bare = replace(self, cache=None)
         if store.num_nodes * self.num_features * 4 > _CACHE_BYTES:
             return bare
-        cache = np.empty((store.num_nodes, self.num_features), np.float32)
-        for start in range(0, store.num_graphs, _CHUNK):
-            picked = store.pick(np.arange(start, min(start + _CHUNK, store.num_graphs)))
-            cache[picked.nodes] = bare.columns(store.x[picked.nodes], picked.joint_edges, picked.nodes)
+        cache, edges = np.empty((store.num_nodes, self.num_features), np.float32), store.joint_edges
+        for first in range(0, store.num_graphs, _CHUNK):
+            last = min(first + _CHUNK, store.num_graphs)
+            start, end = store.node_ptr[[first, last]]
+            inside = edges[:, store.edge_ptr[first] : store.edge_ptr[last]] - start
+            cache[start:end] = bare.columns(store.x[start:end], inside, np.arange(start, end))
         return replace(self, cache=cache)
 
     def columns(self, x: Array, edges: Array, nodes: Array) -> Array:
-        """[n, num_features] float32 input columns of the nodes of whole graphs.
-
-        Args:
-            x: [n, d] their attributes.
-            edges: [2, m] all of their edges.
-            nodes: [n] their indices in the store.
-        """
+        """[n, num_features] float32 input columns of whole graphs, from their attributes, edges and node indices."""
         if self.cache is not None:
             return self.cache[nodes]
         return np.concatenate([self._attributes(x), self._structure(edges, len(x))], axis=1)
@@ -137,20 +115,11 @@ class Inputs:
     def _structure(self, edges: Array, n: int) -> Array:
         columns = [np.empty((n, 0), np.float32)]
         if self.degree:
-            columns.append(degree_columns(edges, n, self.degree))
+            degree = np.minimum(np.bincount(edges.reshape(-1), minlength=n), self.degree)
+            columns.append(np.eye(self.degree + 1, dtype=np.float32)[degree])
         if self.walk:
             columns.append(walk_columns(edges, n, self.walk))
         return np.concatenate(columns, axis=1)
-
-
-def degree_columns(edges: Array, n: int, cap: int) -> Array:
-    """[n, cap+1] one-hot degree of each node; the last column means *cap or more*.
-
-    >>> degree_columns(np.array([[0, 0, 0], [1, 2, 3]]), 4, 2).argmax(1)
-    array([2, 1, 1, 1])
-    """
-    degree = np.minimum(np.bincount(edges.reshape(-1), minlength=n), cap)
-    return np.eye(cap + 1, dtype=np.float32)[degree]
 
 
 def walk_columns(edges: Array, n: int, steps: int) -> Array:
@@ -158,11 +127,6 @@ def walk_columns(edges: Array, n: int, steps: int) -> Array:
 
     diag(P^k) with P = D^-1 A equals diag(S^k) with the symmetric S = D^-1/2 A D^-1/2, and
     diag(S^(i+j)) = Σ (S^i ∘ S^j): half of the powers are enough.
-
-    >>> walk_columns(np.array([[0, 1], [1, 2]]), 3, 2)
-    array([[0.5, 0. ],
-           [1. , 0. ],
-           [0.5, 0. ]], dtype=float32)
     """
     degree = np.maximum(np.bincount(edges.reshape(-1), minlength=n), 1)
     weight = 1.0 / np.sqrt(degree[edges[0]] * degree[edges[1]])
@@ -177,18 +141,18 @@ def walk_columns(edges: Array, n: int, steps: int) -> Array:
     return out
 
 
-def _mean_and_scale(store: FlatGraphs, ids: Array) -> tuple[Array, Array]:
+def _mean_and_scale(store: Any, ids: Array) -> tuple[Array, Array]:
     """Mean and standard deviation of the attributes over the nodes of some graphs, one block of graphs at a time."""
     if not len(ids):
         raise InputError(f"{store.name}: no graphs to fit the scaling on")
-    count = int((store.node_ptr[ids + 1] - store.node_ptr[ids]).sum())
+    starts, sizes = store.node_ptr[ids], store.node_ptr[ids + 1] - store.node_ptr[ids]
 
     def average(centre: Array, power: int) -> Array:
         total = np.zeros(store.x.shape[1])
-        for start in range(0, len(ids), _CHUNK):
-            x = store.x[store.pick(ids[start : start + _CHUNK]).nodes]
+        for first in range(0, len(ids), _CHUNK):
+            x = store.x[ranges(starts[first : first + _CHUNK], sizes[first : first + _CHUNK])]
             total += ((x.astype(np.float64) - centre) ** power).sum(axis=0)
-        return total / count
+        return total / sizes.sum()
 
     mean = average(np.zeros(store.x.shape[1]), 1)
     mean += average(mean, 1)  # The sum of large numbers is rounded; that of what is left over it is not.

@@ -1,6 +1,6 @@
-"""Labels: a named column of classes or numbers, one entry per graph or per node."""
+"""Labels: named columns of classes or numbers, one entry per graph or per node."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,7 +15,6 @@ Value = bool | int | float | str
 
 # Numbers mistaken for classes must not cost one output of a model each.
 _MOST_CLASSES = 2**16
-_DEFAULTS: dict[Level, tuple[str, ...]] = {"graph": ("y",), "node": ("node_y", "y")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +24,7 @@ class Labels:
     Attributes:
         level: `graph` or `node`.
         y: [n] int32 codes, the indices of the classes, -1 where unknown; or [n] or [n, t] numbers, float32 or float64.
+            In a batch they are tensors, int64 or float32.
         classes: the distinct values, as they were given; None for numbers.
         known: mask of the entries that are known, of the shape of `y`; None if all are.
 
@@ -34,93 +34,84 @@ class Labels:
     """
 
     level: Level
-    y: Array
+    y: Any
     classes: tuple[Value, ...] | None = None
-    known: Array | None = None
+    known: Any = None
 
     @classmethod
-    def of(cls, values: Any, level: Level, classes: Sequence[Value] | None = None, *, name: str = "labels") -> "Labels":
+    def of(cls, values: Any, level: Level, *, name: str = "labels") -> "Labels":
         """Build a column from values: whole numbers, booleans and text are classes, floats are numbers.
 
         Args:
             values: [n] classes, or [n] or [n, t] numbers.
             level: `graph` or `node`.
-            classes: values in the order of their codes; the sorted distinct values by default. With classes, floats
-                are classes too.
             name: name of the column in error messages.
         """
         array = _array(values, name)
-        if array.dtype.kind == "f" and classes is None:
-            numbers = as_numbers(array)
-            if (bad := not_finite(numbers)).any():
-                raise InputError(f"{name}: the target of {level} {np.argwhere(bad)[0][0]} is not finite")
-            return cls(level, numbers)
-        if array.ndim > 1:
+        if array.dtype.kind == "f":
+            column = cls(level, as_numbers(array))
+        elif array.ndim > 1:
             raise InputError(f"{name}: has the shape {array.shape}, expected one class for each {level}")
-        distinct, codes = np.unique(array, return_inverse=True)
-        column = cls(level, codes.astype(np.int32), _checked(distinct.tolist(), name))
-        if classes is None:
-            return column
-        column = column.matched(_checked(classes, name))
-        if unseen := (column.classes or ())[len(classes) :]:
-            raise InputError(f"{name}: has the value {unseen[0]!r}, which is not one of the classes")
+        else:
+            classes, codes = np.unique(array, return_inverse=True)
+            column = cls(level, codes.astype(np.int32), tuple(classes.tolist()))
+        column.check(name)
         return column
 
-    @classmethod
-    def coded(cls, codes: Any, level: Level, classes: Sequence[Value], *, name: str = "labels") -> "Labels":
-        """Build a column from codes 0..k-1 and the classes that they stand for.
-
-        >>> Labels.coded([1, 0], "graph", ("blue", "red")).values.tolist()
-        ['red', 'blue']
-        """
-        array, classes = np.asarray(codes), _checked(classes, name)
-        if array.dtype.kind not in "iub" or array.ndim != 1 or (len(array) and array.min() < 0):
-            given = array.min() if array.dtype.kind == "i" and array.ndim == 1 else f"{array.dtype} {array.shape}"
-            raise InputError(f"{name}: where classes are named, labels are codes 0..k-1, not {given}")
-        if len(array) and array.max() >= len(classes):
-            raise InputError(f"{name}: has the class {array.max()}, but only {len(classes)} class names")
-        return cls(level, array.astype(np.int32), classes)
+    def check(self, name: str) -> None:
+        """Raise `InputError` for the column `name` unless numbers are finite and codes have distinct classes."""
+        y, classes = self.y, self.classes
+        if y.dtype.kind != ("f" if classes is None else "i"):
+            raise InputError(f"{name}: {y.dtype} are not {'numbers' if classes is None else 'codes of classes'}")
+        if classes is None:
+            if (bad := not_finite(y)).any():
+                raise InputError(f"{name}: the target of {self.level} {np.argwhere(bad)[0][0]} is not finite")
+            return
+        if len(classes) > _MOST_CLASSES:
+            raise InputError(f"{name}: has {len(classes)} classes, at most {_MOST_CLASSES}; give numbers as floats")
+        if other := [value for value in classes if not isinstance(value, Value)]:
+            raise InputError(f"{name}: the class {other[0]!r} is neither a number, a boolean nor text")
+        if len(set(classes)) < len(classes):
+            raise InputError(f"{name}: the classes {', '.join(map(str, classes[:9]))} are not distinct")
+        bad = (y < (0 if self.known is None else np.where(self.known, 0, -1))) | (y >= len(classes))
+        if bad.any():
+            raise InputError(f"{name}: has the code {y[bad][0]}, but the classes have the codes 0..{len(classes) - 1}")
 
     @staticmethod
     def join(columns: "Sequence[Labels]") -> "Labels":
         """Concatenate columns of one kind; classes are matched by value."""
-        classes = columns[0].classes
-        joined = []
-        for column in columns:
-            joined.append(column if classes is None else column.matched(classes))
-            classes = joined[-1].classes
-        known = None
-        if any(column.known is not None for column in columns):
-            known = np.concatenate([np.ones(c.y.shape, bool) if c.known is None else c.known for c in columns])
-        return Labels(columns[0].level, np.concatenate([column.y for column in joined]), classes, known)
+        joined = [columns[0]]
+        for column in columns[1:]:
+            joined.append(column if column.classes is None else column.matched(joined[-1].classes or ()))
+        known = [np.ones(c.y.shape, bool) if c.known is None else c.known for c in joined]
+        mask = None if all(each.all() for each in known) else np.concatenate(known)
+        return replace(joined[-1], y=np.concatenate([column.y for column in joined]), known=mask)
 
     def __len__(self) -> int:
         return len(self.y)
 
     @property
     def values(self) -> Array:
-        """[n] or [n, t] labels as they were given; arbitrary where unknown."""
+        """[n] or [n, t] labels as they were given, text as objects; arbitrary where unknown."""
         if self.classes is None:
             return self.y
-        mixed = len({type(value) for value in self.classes}) > 1
-        return np.array(self.classes, object if mixed else None)[self.y]
+        kinds = {type(value) for value in self.classes}
+        return np.array(self.classes, object if len(kinds) > 1 or str in kinds else None)[np.asarray(self.y)]
 
     @property
-    def width(self) -> int:
-        """Number of classes, or of numbers per entry: the outputs that a model needs."""
-        return self.y.reshape(len(self.y), -1).shape[1] if self.classes is None else len(self.classes)
+    def counts(self) -> dict[Value, int]:
+        """Number of entries of each class; empty for numbers."""
+        classes = self.classes or ()
+        codes = self.y[self.y >= 0] if classes else np.empty(0, np.int64)
+        return dict(zip(classes, np.bincount(codes, minlength=len(classes)).tolist(), strict=True))
 
-    @property
-    def valid(self) -> bool:
-        """Whether codes are codes of classes and numbers are finite; in a file they may not be."""
-        if self.classes is None:
-            return self.y.dtype.kind == "f" and not not_finite(self.y).any()
-        least = 0 if self.known is None else np.where(self.known, 0, -1)
-        return self.y.dtype.kind == "i" and bool(((self.y >= least) & (self.y < len(self.classes))).all())
+    def map(self, change: Callable[[Any], Any]) -> "Labels":
+        """The column with a function applied to its arrays."""
+        return Labels(self.level, change(self.y), self.classes, None if self.known is None else change(self.known))
 
-    def take(self, rows: Array) -> "Labels":
+    def take(self, rows: Any) -> "Labels":
         """Entries at some rows."""
-        return Labels(self.level, self.y[rows], self.classes, None if self.known is None else self.known[rows])
+        return self.map(lambda values: values[rows])
 
     def matched(self, classes: Sequence[Value]) -> "Labels":
         """The same classes coded by another sequence of classes, matched by value.
@@ -140,45 +131,70 @@ class Labels:
         return replace(self, y=table[self.y], classes=tuple(code))
 
 
-def find_column(levels: Mapping[str, Level], level: Level, name: str | None = None) -> str | None:
-    """Name of the column of a level, or None: `y` for graphs, `node_y` or else `y` for nodes, or the one named."""
-    candidates = _DEFAULTS[level] if name is None else (name,)
-    return next((column for column in candidates if levels.get(column) == level), None)
+class Graphs:
+    """What a `GraphStore` and a `GraphBatch` have in common: sizes, and label columns by name and level."""
 
+    x: Any
+    node_ptr: Any
+    labels: Mapping[str, Labels]
 
-def typed_classes(texts: Sequence[str]) -> tuple[Value, ...]:
-    """Classes that version 0.1 wrote as text: whole numbers if all of them look like it.
+    @property
+    def num_graphs(self) -> int:
+        """Number of graphs."""
+        return len(self.node_ptr) - 1
 
-    >>> typed_classes(["-1", "7"]), typed_classes(["01", "7"])
-    ((-1, 7), ('01', '7'))
-    """
-    whole = all(text.removeprefix("-").isdecimal() and str(int(text)) == text for text in texts)
-    return tuple(int(text) for text in texts) if whole else tuple(texts)
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes in all graphs."""
+        return len(self.x)
+
+    def column_name(self, level: Level, name: str | None = None) -> str | None:
+        """Name of a column of this level, by default `y` for graphs and `node_y` or else `y` for nodes; or None."""
+        names = (name,) if name is not None else ("y",) if level == "graph" else ("node_y", "y")
+        return next((n for n in names if n in self.labels and self.labels[n].level == level), None)
+
+    def column(self, level: Level, name: str | None = None) -> Labels | None:
+        """The column that `column_name` names; None if there is none."""
+        column = self.column_name(level, name)
+        return None if column is None else self.labels[column]
+
+    @property
+    def graph_y(self) -> Any:
+        """[g] codes, or [g] or [g, t] numbers, of the graphs; None if there are none."""
+        return None if (column := self.column("graph")) is None else column.y
+
+    @property
+    def node_y(self) -> Any:
+        """[n] codes, or [n] or [n, t] numbers, of the nodes; None if there are none."""
+        return None if (column := self.column("node")) is None else column.y
+
+    @property
+    def graph_classes(self) -> tuple[Value, ...] | None:
+        """Classes of the graphs, as the source has them."""
+        return None if (column := self.column("graph")) is None else column.classes
+
+    @property
+    def node_classes(self) -> tuple[Value, ...] | None:
+        """Classes of the nodes, as the source has them."""
+        return None if (column := self.column("node")) is None else column.classes
 
 
 def _array(values: Any, name: str) -> Array:
-    """Values as an array of booleans, integers, floats or text."""
+    """Values as an array of booleans, integers or floats, or as objects if they are text."""
     try:
         array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     except ValueError:
         raise InputError(f"{name}: rows of different lengths") from None
-    if array.dtype.kind == "O" or (array.dtype.kind == "U" and not isinstance(values, np.ndarray)):
-        objects = np.asarray(values, object)
-        if len({isinstance(value, str) for value in objects.reshape(-1)}) > 1:
+    text = False
+    if array.dtype.kind in "OU":
+        array = np.asarray(values, object)  # Arrays of text would lose NULs at the end.
+        kinds = {isinstance(value, str) for value in array.reshape(-1)}
+        if len(kinds) > 1:
             raise InputError(f"{name}: labels of different types; give all as text or all as numbers")
-        array = np.array(objects.tolist())
-    if array.ndim not in (1, 2) or array.dtype.kind not in "biufU":
+        text = kinds == {True}
+        if not text:
+            array = np.array(array.tolist())
+    if array.ndim not in (1, 2) or not (text or array.dtype.kind in "biuf"):
         given = f"{array.dtype} of the shape {array.shape}"
         raise InputError(f"{name}: labels are whole numbers, booleans or text (classes), or floats; not {given}")
     return array
-
-
-def _checked(classes: Sequence[Value], name: str) -> tuple[Value, ...]:
-    classes = tuple(value.item() if isinstance(value, np.generic) else value for value in classes)
-    if len(classes) > _MOST_CLASSES:
-        raise InputError(f"{name}: has {len(classes)} classes, at most {_MOST_CLASSES}; give numbers as floats")
-    if other := [value for value in classes if not isinstance(value, Value)]:
-        raise InputError(f"{name}: the class {other[0]!r} is neither a number, a boolean nor text")
-    if len(set(classes)) < len(classes):
-        raise InputError(f"{name}: the classes {', '.join(map(str, classes[:9]))} are not distinct")
-    return classes

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from same.graphs.flat import pointers, ranges
+from same.graphs.labels import Labels
 from same.graphs.store import GraphStore
 from same.seeding import stream
 
-ROLES = 3
+_ROLES = 3
 _FEATURES = 24
 _WIRING = ("alike", "unlike", "any")
 
@@ -30,9 +31,6 @@ def planted(graphs: int = 300, seed: int = 0) -> GraphStore:
     Args:
         graphs: number of graphs.
         seed: seed of the set; other seeds give other sets from the same distribution.
-
-    >>> planted(graphs=50)
-    GraphStore('planted', graphs=50, nodes=1183, edges=2383, attributes=24)
     """
     rng = stream(seed, "planted")
     sizes = rng.integers(16, 33, graphs)
@@ -41,7 +39,7 @@ def planted(graphs: int = 300, seed: int = 0) -> GraphStore:
     wiring = rng.permutation(np.arange(graphs) % len(_WIRING))
     sign = rng.choice([-1.0, 1.0], graphs)
 
-    shares = (1 + 1.5 * np.eye(ROLES)) / (ROLES + 1.5)
+    shares = (1 + 1.5 * np.eye(_ROLES)) / (_ROLES + 1.5)
     role = (rng.random((n, 1)) > shares.cumsum(axis=1)[wiring[graph], :-1]).sum(axis=1)
     angle = rng.uniform(0, 2 * np.pi, n)
 
@@ -54,31 +52,20 @@ def planted(graphs: int = 300, seed: int = 0) -> GraphStore:
 
     x = rng.normal(scale=0.7, size=(n, _FEATURES))
     x[np.arange(n), role] += 1.4 * sign[graph]
-    x[np.arange(n), ROLES + role] += 0.4
-    x[:, 2 * ROLES : 2 * ROLES + 2] += 0.56 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    x[np.arange(n), _ROLES + role] += 0.4
+    x[:, 2 * _ROLES : 2 * _ROLES + 2] += 0.56 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     return GraphStore.build(
         "planted",
         x=x.astype(np.float32),
         sizes=sizes,
         edge_index=np.stack([u[joined], v[joined]]),
-        graph_y=wiring,
-        node_y=role,
-        graph_classes=_WIRING,
-        node_classes=tuple(f"role {c}" for c in range(ROLES)),
+        graph_y=Labels("graph", wiring.astype(np.int32), _WIRING),
+        node_y=Labels("node", role.astype(np.int32), tuple(f"role {c}" for c in range(_ROLES))),
     )
 
 
 def planted_parts(graphs: int, seed: int = 0, part: int = 10_000) -> Iterator[GraphStore]:
-    """Generate a large set like `planted` part by part, for `write_store`: only one part is in memory.
-
-    Args:
-        graphs: number of graphs of all parts.
-        seed: seed of the set.
-        part: number of graphs of a part.
-
-    >>> [store.num_graphs for store in planted_parts(25, part=10)]
-    [10, 10, 5]
-    """
+    """Generate a large set like `planted` in parts of `part` graphs, for `write_store`: only one part is in memory."""
     for number, start in enumerate(range(0, graphs, part)):
         part_seed = int(stream(seed, "planted", number).integers(2**63))
         yield planted(min(part, graphs - start), part_seed)

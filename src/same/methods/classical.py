@@ -17,13 +17,7 @@ from same.tasks.task import Task, judge
 
 
 def perform(model: Any, batch: Batch, adapted: Params | None = None) -> list[tuple[Task, Tensor, Examples]]:
-    """Return the outputs of all tasks of a batch, encoding shared inputs once.
-
-    Args:
-        model: f_θ.
-        batch: (task, examples) for each task. Examples that have embeddings are not encoded.
-        adapted: θ′, if it is not θ.
-    """
+    """Return the outputs of all tasks of a batch, encoding shared inputs once."""
     adapted = adapted or {}
     sets = [examples for _, examples in batch]
     if any(examples.embeddings is None for examples in sets):

@@ -26,12 +26,7 @@ FORMATS = ("npz", "npy")
 
 
 def encode_once(encoder: Callable[[Any], Tensor], sets: Sequence[Examples]) -> list[Examples]:
-    """Return examples with their embeddings, encoding all inputs in one call and shared inputs once.
-
-    Args:
-        encoder: function from inputs to rows of embeddings.
-        sets: examples, some of which may share their inputs.
-    """
+    """Return examples with their embeddings, encoding all inputs in one call and shared inputs once."""
     inputs = list({id(examples.inputs): examples.inputs for examples in sets}.values())
     rows: Sequence[Tensor]
     if len(inputs) > 1 and hasattr(inputs[0], "concat"):

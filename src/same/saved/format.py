@@ -64,13 +64,7 @@ class Saved:
 
 
 def begin(folder: Path, config: Config, about: Mapping[str, Any]) -> None:
-    """Write the settings of a model into its folder, before it is trained.
-
-    Args:
-        folder: folder of the model.
-        config: configuration of the training.
-        about: further settings, see `Saved`.
-    """
+    """Write the settings of a model into its folder, before it is trained."""
     header = {"format": FORMAT, "same": __version__, "config": config.model_dump(mode="json")}
     with atomic(folder / CONFIG) as temporary:
         temporary.write_text(seal({**header, **about}), encoding="utf-8")
@@ -80,12 +74,6 @@ def finish(
     folder: Path, tensors: Mapping[str, Tensor], history: Sequence[Record], training: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Write a trained model into its folder, and mark the folder as finished.
-
-    Args:
-        folder: folder that `begin` has written to.
-        tensors: weights by name.
-        history: record of each validation.
-        training: summary of the training.
 
     Returns:
         The summary with checksums of the other files.
@@ -117,12 +105,7 @@ def finished(folder: Path) -> dict[str, Any] | None:
 
 
 def check_folder(folder: Path, config: Config) -> None:
-    """Refuse a folder that holds another run, or anything else.
-
-    Args:
-        folder: folder of a run, which may not exist yet.
-        config: configuration of the run.
-    """
+    """Refuse a folder that holds another run, or anything else."""
     if is_free(folder):
         return
     try:
@@ -146,11 +129,7 @@ def _key(folder: Path) -> str | None:
 
 
 def read(folder: Path) -> Saved:
-    """Read the model in a folder; nothing in it is executed.
-
-    Args:
-        folder: folder of a finished run or of a saved model, of this version or of 0.1.
-    """
+    """Read the model in a folder; nothing in it is executed."""
     if not (folder / CONFIG).is_file():
         raise InputError(f"{folder}: holds no model (no {CONFIG})")
     config, about = _read_config(folder)

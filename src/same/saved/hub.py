@@ -10,25 +10,14 @@ _FILES = [CONFIG, MODEL, HISTORY, RESULT]
 
 
 def upload(folder: Path, repo_id: str, *, private: bool | None = None) -> None:
-    """Upload the model in a folder to a repository, which is created if needed.
-
-    Args:
-        folder: folder of the model.
-        repo_id: `user/name`.
-        private: whether a new repository is private; the account's default by default.
-    """
+    """Upload the model in a folder to a repository, which is created if needed."""
     hub = _hub("push_to_hub")
     hub.create_repo(repo_id, private=private, exist_ok=True)
     hub.upload_folder(repo_id=repo_id, folder_path=str(folder), allow_patterns=_FILES)
 
 
 def download(source: str | Path, *, revision: str | None = None) -> Path:
-    """Return a folder as it is, or the folder that a repository is downloaded to.
-
-    Args:
-        source: a folder, or `user/name`.
-        revision: revision of the repository.
-    """
+    """Return a folder as it is, or the folder that a repository is downloaded to."""
     if Path(source).is_dir():
         return Path(source)
     text = str(source)

@@ -58,14 +58,7 @@ class Custom:
 
 
 def build(config: Config, store: GraphStore, custom: Custom, method: Method) -> tuple[list[GraphTask], Model]:
-    """Build the tasks and a new model of a configuration, whose initialisation depends on seed and split alone.
-
-    Args:
-        config: configuration.
-        store: set of graphs with inputs.
-        custom: the user's own parts.
-        method: training method.
-    """
+    """Build the tasks and a new model of a configuration, whose initialisation depends on seed and split alone."""
     kinds = {task.name: task for task in custom.tasks}
     chosen = [kinds.get(name, name) for name in config.tasks]
     tasks = make_tasks(chosen, store, pair=config.pair, linear_heads=config.linear_heads)
@@ -142,13 +135,7 @@ class Trained:
         return {task: _with_adapted(self.model, task, params) for task, params in self.adapted.items()}
 
     def outputs(self, task: GraphTask, store: GraphStore, pairs: np.ndarray | None = None) -> np.ndarray:
-        """Return the outputs of a task's own head for all graphs or nodes of a set, or for pairs of nodes.
-
-        Args:
-            task: one of `tasks`.
-            store: set with the inputs of this model.
-            pairs: for links, [2, p] pairs of nodes of the same graph, counted through all graphs.
-        """
+        """Return the outputs of a task's own head for all graphs or nodes of a set, or for pairs of nodes."""
         model, rows, order = self.heads[task.name], [], []
         device = next(model.parameters()).device
         with torch.no_grad():
@@ -169,10 +156,6 @@ class Trained:
 
         Links are scored on a fifth of the edges, which are removed, and as many random non-edges: those that
         `same evaluate` draws for test graphs.
-
-        Args:
-            task: one of `tasks`.
-            store: labelled set with the inputs of this model.
         """
         store = task.match(store)
         if missing := task.missing(store):
@@ -228,13 +211,7 @@ def stand_in(graphs: Mapping[str, Any]) -> GraphStore:
 
 
 def save_trained(trained: Trained, folder: Path, options: Mapping[str, Any] | None = None) -> None:
-    """Write a trained model to a new folder.
-
-    Args:
-        trained: model to write; of the user's own parts, only their weights are written.
-        folder: folder that does not exist yet or is empty.
-        options: further values to keep.
-    """
+    """Write a trained model to a new folder."""
     about = {"graphs": describe(trained.like), "custom": trained.custom.names()}
     with atomic(folder, folder=True) as temporary:
         begin(temporary, trained.config, {**about, "options": {**dict(options or {}), "fitted": True}})
@@ -242,13 +219,7 @@ def save_trained(trained: Trained, folder: Path, options: Mapping[str, Any] | No
 
 
 def load_trained(folder: Path, *, custom: Custom | None = None, device: str = "cpu") -> Trained:
-    """Load the trained model in a folder: a finished run, or a model that was saved.
-
-    Args:
-        folder: folder of the model; nothing in it is executed.
-        custom: the user's own parts that it was trained with.
-        device: device of the model.
-    """
+    """Load the trained model in a folder: a finished run, or a model that was saved."""
     content, custom, target = read(folder), custom or Custom(), find_device(device)
     config, about, tensors = content.config, content.about, content.tensors
     _check_custom(folder, about["custom"], custom)

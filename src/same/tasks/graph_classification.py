@@ -10,7 +10,7 @@ class GraphClassification(GraphLevel, Classification):
     a linear probe sees the mean of the node embeddings of a graph.
 
     Args:
-        column: name of the column of classes.
+        column: name of the column of classes; `y` by default.
         linear: leave out the hidden layer of the head.
     """
 

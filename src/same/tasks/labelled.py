@@ -14,7 +14,6 @@ from same.graphs.examples import Examples
 from same.graphs.flat import Array
 from same.graphs.labels import Level, Value
 from same.graphs.store import GraphStore
-from same.metrics import scores
 from same.nn.heads import GraphHead, NodeHead
 from same.tasks.task import GraphTask, loss_of, share
 
@@ -41,7 +40,8 @@ class LabelTask(GraphTask):
         """The task with the classes or the number of targets of a set."""
         labels, bound = store.column(self.level, self.column), copy.copy(self)
         if labels is not None:
-            bound.classes, bound.outputs = labels.classes, labels.width
+            bound.classes = labels.classes
+            bound.outputs = labels.y[0].size if labels.classes is None else len(labels.classes)
         return bound
 
     def match(self, store: GraphStore) -> GraphStore:
@@ -51,12 +51,12 @@ class LabelTask(GraphTask):
             return store
         return store.with_labels(name, store.labels[name].matched(self.classes))
 
-    def labels(self, batch: GraphBatch) -> Tensor:
-        """Labels of a batch."""
-        y = batch.column(self.level, self.column)
-        if y is None:
+    def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
+        """All graphs or nodes."""
+        labels = batch.column(self.level, self.column)
+        if labels is None:
             raise InputError(f"{self.name}: the graphs have no {self.level} labels {self.column or 'y'!r}")
-        return y
+        return Examples(batch, labels.y)
 
 
 class Classification(LabelTask):
@@ -73,29 +73,13 @@ class Classification(LabelTask):
         return float((output.argmax(1) == examples.y).float().mean()) if len(examples.y) else 0.0
 
 
-class Regression(LabelTask):
-    """A task that predicts one or more numbers."""
-
-    kind = "numbers"
-
-    def loss(self, output: Tensor, examples: Examples) -> Tensor:
-        """Mean squared error."""
-        return F.mse_loss(output, examples.y.reshape(output.shape))
-
-    def score(self, output: Tensor, examples: Examples) -> float:
-        """R², averaged over the targets; 0, as for the mean, where there is no spread to explain."""
-        if len(examples.y) < 2:
-            return 0.0
-        return scores("numbers", examples.y.cpu().numpy(), output.cpu().numpy())["r2"]
-
-
 class GraphLevel(LabelTask):
     """A task on graphs. Support and target are different graphs, 60/40 at random."""
 
     level = "graph"
 
-    def __init__(self, column: str = "y", *, linear: bool = False) -> None:
-        self.column, self.linear = None if column == "y" else column, linear
+    def __init__(self, column: str | None = None, *, linear: bool = False) -> None:
+        self.column, self.linear = column, linear
 
     def head(self, width: int) -> nn.Module:
         """See `GraphHead`."""
@@ -106,10 +90,6 @@ class GraphLevel(LabelTask):
         ids = rng.permutation(ids)
         first = int(share(np.array(len(ids)), 0.6))
         return self.examples(store.cut(ids[:first]), rng), self.examples(store.cut(ids[first:]), rng)
-
-    def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
-        """All graphs."""
-        return Examples(batch, self.labels(batch))
 
     def features(self, h: Tensor, examples: Examples) -> Tensor:
         """Mean of the node embeddings of each graph."""
@@ -128,25 +108,21 @@ class NodeLevel(LabelTask):
         """See `NodeHead`."""
         return NodeHead(width, self.outputs)
 
-    def rounds(self, batch: GraphBatch, rng: np.random.Generator) -> Array:
+    def rounds(self, examples: Examples, rng: np.random.Generator) -> Array:
         """[n] rounds in which nodes are drawn: those of earlier rounds come first, in random order within a round."""
-        return np.zeros(batch.num_nodes, np.int64)
+        return np.zeros(len(examples.y), np.int64)
 
     def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
         """30 % of the nodes of each graph, those of the first rounds, and the others."""
         batch = store.cut(ids)
-        y, rounds = self.labels(batch), self.rounds(batch, rng)
-        graph, starts = batch.batch.numpy(), batch.node_ptr.numpy()
+        whole = self.examples(batch, rng)
+        rounds, graph, starts = self.rounds(whole, rng), batch.batch.numpy(), batch.node_ptr.numpy()
         order = np.lexsort((rng.random(len(graph)), rounds, graph))
         rank = np.arange(len(graph)) - starts[graph]
         chosen = np.zeros(len(graph), bool)
         chosen[order] = rank < share(np.diff(starts), 0.3)[graph]
         support, target = torch.from_numpy(np.flatnonzero(chosen)), torch.from_numpy(np.flatnonzero(~chosen))
-        return Examples(batch, y[support], support), Examples(batch, y[target], target)
-
-    def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
-        """All nodes."""
-        return Examples(batch, self.labels(batch))
+        return Examples(batch, whole.y[support], support), Examples(batch, whole.y[target], target)
 
     def features(self, h: Tensor, examples: Examples) -> Tensor:
         """Embeddings as they are."""

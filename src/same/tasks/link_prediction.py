@@ -43,7 +43,7 @@ class LinkPrediction(GraphTask):
         """80 % of the edges of each graph and of as many random non-edges; and the others, whose edges are removed."""
         batch = store.cut(ids)
         removed, thinned = _remove(batch, rng)
-        pairs, graph = non_edges(batch, np.diff(batch.edge_ptr.numpy()), rng)
+        pairs, graph = _non_edges(batch, np.diff(batch.edge_ptr.numpy()), rng)
         apart = ranks(graph, rng) < share(np.bincount(graph, minlength=batch.num_graphs), 0.2)[graph]
         edges = batch.edges.numpy()
         return (
@@ -55,7 +55,7 @@ class LinkPrediction(GraphTask):
         """A fifth of the edges of each graph, removed, and as many random non-edges."""
         removed, thinned = _remove(batch, rng)
         counts = np.diff(batch.edge_ptr.numpy()) - np.diff(thinned.edge_ptr.numpy())
-        return _examples(thinned, batch.edges.numpy()[:, removed], non_edges(batch, counts, rng)[0], rng)
+        return _examples(thinned, batch.edges.numpy()[:, removed], _non_edges(batch, counts, rng)[0], rng)
 
     def features(self, h: Tensor, examples: Examples) -> Tensor:
         """Pair features of the embeddings."""
@@ -94,8 +94,8 @@ def _groups(ptr: Array) -> Array:
     return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
 
 
-def non_edges(batch: GraphBatch, wanted: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Draw random non-edges without repeats.
+def _non_edges(batch: GraphBatch, wanted: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """[2, p] random non-edges without repeats, and [p] the graph of each, sorted.
 
     The pairs u < v of a graph of n nodes are numbered 0..n(n-1)/2-1 row by row, and the non-edges are numbered among
     themselves. Distinct numbers of non-edges are drawn, converted to numbers of pairs, and then to pairs.
@@ -104,9 +104,6 @@ def non_edges(batch: GraphBatch, wanted: Array, rng: np.random.Generator) -> tup
         batch: graphs with all of their edges.
         wanted: [g] number of non-edges for each graph; a graph with fewer gives all of them.
         rng: generator of the draw.
-
-    Returns:
-        [2, p] the pairs, and [p] the graph of each, sorted.
     """
     starts, edge_ptr = batch.node_ptr.numpy(), batch.edge_ptr.numpy()
     n, m = np.diff(starts), np.diff(edge_ptr)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from same.graphs.batch import GraphBatch
+from same.graphs.examples import Examples
 from same.graphs.flat import Array
 from same.tasks.labelled import Classification, NodeLevel
 from same.tasks.task import ranks
@@ -17,19 +17,13 @@ class NodeClassification(NodeLevel, Classification):
 
     Args:
         column: name of the column of classes; by default `node_y`, or else a node-level `y`.
-
-    >>> from same.graphs import planted
-    >>> store = planted(30)
-    >>> store = store.with_labels("late", store.node_y == 2)
-    >>> NodeClassification("late").bind(store).classes
-    (False, True)
     """
 
     name = "nc"
 
-    def rounds(self, batch: GraphBatch, rng: np.random.Generator) -> Array:
+    def rounds(self, examples: Examples, rng: np.random.Generator) -> Array:
         """[n] round of each node, if every round draws one node of each class of its graph."""
-        graph, classes = batch.batch.numpy(), self.labels(batch).numpy()
+        graph, classes = examples.inputs.batch.numpy(), examples.y.numpy()
         group = graph * (classes.max(initial=0) + 1) + classes
         order = np.argsort(group, kind="stable")
         rounds = np.empty(len(group), np.int64)

@@ -32,8 +32,7 @@ class Task(ABC):
 class GraphTask(Task):
     """A task on graphs, which also has a head and can cut graphs into a support and a target set.
 
-    A task of your own is one class with these methods. If its constructor takes a `store`, it is called with the set to
-    train on. Otherwise the task is made without one, and `bind` adapts it to the set.
+    A new task is one class with these methods. It is made without a set of graphs; `bind` adapts it to one.
     """
 
     kind: ClassVar[Kind]
@@ -49,7 +48,7 @@ class GraphTask(Task):
 
     @abstractmethod
     def missing(self, store: GraphStore) -> str | None:
-        """What a set lacks for this task, or None; a class that takes a `store` makes it a class method."""
+        """What a set lacks for this task, or None."""
 
     @abstractmethod
     def head(self, width: int) -> nn.Module:
@@ -80,25 +79,13 @@ def loss_of(function: Callable[[Tensor, Tensor], Tensor], output: Tensor, y: Ten
 
 
 def share(counts: Array, part: float) -> Array:
-    """[…] rounded share of each count; of two or more, at least one and not all.
-
-    >>> share(np.array([0, 1, 2, 10, 11]), 0.2)
-    array([0, 0, 1, 2, 2])
-    """
+    """[…] rounded share of each count; of two or more, at least one and not all."""
     wanted = np.floor(part * counts + 0.5).astype(np.int64)
     return np.where(counts < 2, wanted, np.clip(wanted, 1, counts - 1))
 
 
 def ranks(groups: Array, rng: np.random.Generator) -> Array:
-    """[n] random rank, 0, 1, …, of each member within its group.
-
-    Args:
-        groups: [n] sorted group numbers.
-        rng: generator of the order.
-
-    >>> sorted(ranks(np.array([0, 0, 0, 5]), np.random.default_rng(0))[:3].tolist())
-    [0, 1, 2]
-    """
+    """[n] random rank, 0, 1, …, of each member within its group; `groups` are [n] sorted numbers."""
     order = np.lexsort((rng.random(len(groups)), groups))
     rank = np.empty(len(groups), np.int64)
     rank[order] = np.arange(len(groups)) - np.searchsorted(groups, groups)

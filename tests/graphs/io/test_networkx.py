@@ -46,10 +46,10 @@ def test_attributes_belong_to_all_nodes_or_to_none():
     with pytest.raises(InputError, match="node 1 of graph 0 has no 'x', others have"):
         from_networkx([graph])
     nx.set_node_attributes(graph, {0: [1.0], 1: [1.0, 2.0], 2: [0.0]}, "x")
-    with pytest.raises(InputError, match="'x' must be numbers"):
+    with pytest.raises(InputError, match="x of graph 0 must be plain numbers"):
         from_networkx([graph])
     nx.set_node_attributes(graph, "carbon", "x")
-    with pytest.raises(InputError, match="'x' must be numbers"):
+    with pytest.raises(InputError, match="x of graph 0 must be plain numbers"):
         from_networkx([graph])
     with pytest.raises(InputError, match="there are no graphs"):
         from_networkx([])

@@ -103,8 +103,8 @@ BAD = {
         "graph 2 has no",
     ),
     "graph zero": ({"graph_indicator": "0\n" * 7}, "ids count from 1"),
-    "more graphs than nodes": ({"graph_labels": "1\n" * 8}, "8 graphs, but only 7 nodes"),
-    "huge graph id": ({"graph_labels": None, "graph_indicator": "1\n" * 6 + "999999999999\n"}, "only 7 nodes"),
+    "more graphs than nodes": ({"graph_labels": "1\n" * 8}, "8 graphs, but graph 3 has no nodes"),
+    "huge graph id": ({"graph_labels": None, "graph_indicator": "1\n" * 6 + "999999999999\n"}, "graph 2 has no nodes"),
     "bytes": ({"node_labels": "\ufffd\x00\n" * 7}, "is not a number"),
 }
 

@@ -12,32 +12,20 @@ import numpy as np
 from same.errors import InputError
 from same.files import atomic
 from same.graphs.flat import Array
-from same.graphs.labels import Labels, Value, typed_classes
+from same.graphs.labels import Labels
 from same.graphs.store import GraphStore
 
 HEADER = "store.json"
 
 _FORMAT = 2
 _CHECKED_NUMBERS = 2**24  # The numbers of larger stores are checked when they are cut.
-_DTYPES = {
-    "x": ("<f4", "<f8"),
-    "node_ptr": ("<i8",),
-    "edges": ("<i4",),
-    "edge_ptr": ("<i8",),
-    "labels": ("<i4", "<f4", "<f8"),
-    "known": ("|b1",),
-    "graph_y": ("<i4", "<f4"),  # Of format 1.
-    "node_y": ("<i4", "<f4"),
-}
+_POINTER, _INDEX, _FLOATS = ("<i8",), ("<i4",), ("<f4", "<f8")
+_DTYPES = {"x": _FLOATS, "edges": _INDEX, "labels": _INDEX + _FLOATS, "known": ("|b1",)}
+_DTYPES |= {"node_ptr": _POINTER, "edge_ptr": _POINTER}
 
 
 def save_store(store: GraphStore, folder: str | Path) -> None:
-    """Write a store to a folder that `open_store` maps into memory.
-
-    Args:
-        store: the set; its inputs are not written.
-        folder: a folder that does not exist yet or is empty.
-    """
+    """Write a store, without its inputs, to a new or empty folder that `open_store` maps into memory."""
     write_store(folder, [store])
 
 
@@ -50,38 +38,31 @@ def write_store(folder: str | Path, parts: Iterable[GraphStore]) -> None:
     """
     folder = Path(folder)
     with atomic(folder, folder=True) as temporary:
-        header: dict[str, Any] | None = None
+        header: dict[str, Any] = {}
         lengths: dict[str, int] = {}
-        offset = {"node_ptr": 0, "edge_ptr": 0}
+        ends = {"node_ptr": 0, "edge_ptr": 0}
         for part in parts:
             arrays = _arrays(part)
-            about = {
-                "format": _FORMAT,
-                "name": part.name,
-                "arrays": {key: {"dtype": array.dtype.str, "shape": array.shape[1:]} for key, array in arrays.items()},
-                # JSON keeps whole numbers, floats, booleans and text apart.
-                "labels": [
-                    {"name": name, "level": column.level, "classes": column.classes}
-                    for name, column in part.labels.items()
-                ],
-                "notes": part.notes,
-            }
-            if header is None:
-                header, lengths = about, dict.fromkeys(arrays, 0)
-            if (about["arrays"], about["labels"]) != (header["arrays"], header["labels"]):
+            shapes = {key: {"dtype": array.dtype.str, "shape": array.shape[1:]} for key, array in arrays.items()}
+            # JSON keeps whole numbers, floats, booleans and text apart.
+            labels = [{"name": name, "level": c.level, "classes": c.classes} for name, c in part.labels.items()]
+            if not header:
+                header = {"format": _FORMAT, "name": part.name, "arrays": shapes, "labels": labels, "notes": part.notes}
+                lengths = dict.fromkeys(arrays, 0)
+            if (shapes, labels) != (header["arrays"], header["labels"]):
                 raise InputError(f"{folder}: the parts do not have the same arrays, columns and classes")
             for key, array in arrays.items():
-                if key in offset:
+                if key in ends:
                     # Each part counts from 0: shift it, without the first pointer, which the previous part wrote.
-                    end, array = array[-1], array[bool(lengths[key]) :] + offset[key]
-                    offset[key] += int(end)
+                    array = array[bool(lengths[key]) :] + ends[key]
+                    ends[key] = int(array[-1])
                 with (temporary / f"{key}.bin").open("ab") as file:
                     np.ascontiguousarray(array).tofile(file)
                 lengths[key] += len(array)
-        if header is None:
+        if not header:
             raise InputError(f"{folder}: there are no graphs to write")
-        for key, array_header in header["arrays"].items():
-            array_header["shape"] = [lengths[key], *array_header["shape"]]
+        for key, about in header["arrays"].items():
+            about["shape"] = [lengths[key], *about["shape"]]
         (temporary / HEADER).write_text(json.dumps(header, indent=1), encoding="utf-8")
 
 
@@ -90,36 +71,35 @@ def open_store(folder: str | Path) -> GraphStore:
     folder = Path(folder)
     try:
         header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
-        if header["format"] == 1:
-            header = _from_format_1(header)
-        elif header["format"] != _FORMAT:
-            raise InputError(f"{folder}: written in format {header['format']}, this version reads {_FORMAT}")
+        if header["format"] != _FORMAT:
+            what = f"written in format {header['format']}, this version reads {_FORMAT}"
+            raise InputError(f"{folder}: {what}; write the store again")
         arrays = {key: _map(folder, key, **about) for key, about in header["arrays"].items()}
+        labels = {}
+        for i, about in enumerate(header["labels"]):
+            classes = None if about["classes"] is None else tuple(about["classes"])
+            labels[str(about["name"])] = Labels(about["level"], arrays[f"labels{i}"], classes, arrays.get(f"known{i}"))
         store = GraphStore(
             name=str(header["name"]),
             x=arrays["x"],
             node_ptr=arrays["node_ptr"],
             edges=arrays["edges"].T,
             edge_ptr=arrays["edge_ptr"],
-            labels={
-                str(about["name"]): Labels(
-                    about["level"],
-                    arrays[about.get("array", f"labels{i}")],
-                    _classes(about["classes"]),
-                    arrays.get(f"known{i}"),
-                )
-                for i, about in enumerate(header["labels"])
-            },
+            labels=labels,
             notes=tuple(map(str, header["notes"])),
             checked=False,
         )
-        return _checked(store, folder)
+        _check_shapes(store, folder)
     except FileNotFoundError as error:
         raise InputError(f"{error.filename}: missing; {folder} is not a complete store") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{folder / HEADER}: not the header of a store ({error})") from error
+    if store.x.size + 2 * store.num_edges > _CHECKED_NUMBERS:
+        return store
+    store.check()
+    return replace(store, checked=True)
 
 
 def _arrays(store: GraphStore) -> dict[str, Array]:
@@ -132,57 +112,30 @@ def _arrays(store: GraphStore) -> dict[str, Array]:
     return arrays
 
 
-def _from_format_1(header: dict[str, Any]) -> dict[str, Any]:
-    """The header of version 0.1, which had two columns and wrote all classes as text, as a header of format 2."""
-    labels = []
-    for name, level in (("y", "graph"), ("node_y", "node")):
-        if (array := f"{level}_y") in header["arrays"]:
-            classes = header[f"{level}_classes"]
-            classes = None if classes is None else typed_classes(classes)
-            labels.append({"name": name, "level": level, "classes": classes, "array": array})
-    return {**header, "labels": labels}
-
-
-def _classes(values: list[Value] | None) -> tuple[Value, ...] | None:
-    if values is not None and not all(isinstance(value, bool | int | float | str) for value in values):
-        raise ValueError(f"classes {values}")
-    return None if values is None else tuple(values)
-
-
 def _map(folder: Path, key: str, *, dtype: str, shape: list[int]) -> Array:
     path, allowed = folder / f"{key}.bin", _DTYPES[key.rstrip("0123456789")]
     if dtype not in allowed:
         raise InputError(f"{path}: holds {dtype}, expected {' or '.join(allowed)}")
-    expected = math.prod(shape) * np.dtype(dtype).itemsize
-    if min(shape) < 0 or path.stat().st_size != expected:
-        raise InputError(f"{path}: has {path.stat().st_size} bytes, its header says {expected}; write the store again")
+    expected, size = math.prod(shape) * np.dtype(dtype).itemsize, path.stat().st_size
+    if min(shape) < 0 or size != expected:
+        raise InputError(f"{path}: has {size} bytes, its header says {expected}; write the store again")
+    if not expected:
+        return np.empty(shape, dtype)
     # As a plain array: numpy's class for mapped arrays makes every small cut twice as expensive.
-    return (
-        np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=tuple(shape))) if expected else np.empty(shape, dtype)
-    )
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r", shape=tuple(shape)))
 
 
-def _checked(store: GraphStore, folder: Path) -> GraphStore:
-    """A store from files with its shapes checked, and its numbers too if they are few."""
-    for key, ptr, count, least in (
-        ("node_ptr", store.node_ptr, len(store.x), 1),
-        ("edge_ptr", store.edge_ptr, store.edges.shape[-1], 0),
-    ):
+def _check_shapes(store: GraphStore, folder: Path) -> None:
+    for key, count, least in (("node_ptr", len(store.x), 1), ("edge_ptr", store.edges.shape[-1], 0)):
+        ptr = getattr(store, key)
         if not (ptr.ndim == 1 and len(ptr) > 1 and ptr[0] == 0 and ptr[-1] == count and np.diff(ptr).min() >= least):
             raise InputError(f"{folder / key}.bin: does not say where graphs begin and end; write the store again")
-    shapes = (store.x.ndim, store.edges.shape[0], len(store.edge_ptr))
     rows = {"graph": store.num_graphs, "node": store.num_nodes}
     fits = [
-        len(c) == rows[c.level] and c.y.ndim <= (2 if c.classes is None else 1) and _same_shape(c.y, c.known)
+        len(c) == rows[c.level]
+        and c.y.ndim <= (2 if c.classes is None else 1)
+        and (c.known is None or c.known.shape == c.y.shape)
         for c in store.labels.values()
     ]
-    if shapes != (2, 2, len(store.node_ptr)) or not all(fits):
+    if (store.x.ndim, len(store.edges), len(store.edge_ptr)) != (2, 2, len(store.node_ptr)) or not all(fits):
         raise InputError(f"{folder / HEADER}: the arrays do not belong together; write the store again")
-    if store.x.size + 2 * store.num_edges > _CHECKED_NUMBERS:
-        return store
-    store.check()
-    return replace(store, checked=True)
-
-
-def _same_shape(y: Array, known: Array | None) -> bool:
-    return known is None or known.shape == y.shape

@@ -1,68 +1,35 @@
 """Conversion from networkx graphs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from same.errors import InputError
-from same.graphs.flat import Array, pointers
+from same.graphs.io.pyg import join_graphs
 from same.graphs.store import GraphStore
 
 
-def from_networkx(
-    graphs: Iterable[Any], *, name: str = "graphs", x: str = "x", node_y: str = "y", graph_y: str = "y"
-) -> GraphStore:
+def from_networkx(graphs: Iterable[Any], *, name: str = "graphs", node_y: str = "y") -> GraphStore:
     """Convert networkx graphs to a store; nodes keep their order, and edges are taken as undirected.
+
+    The node attribute `x`, a number or a list of numbers, holds the inputs. The graph attribute `graph.graph["y"]`
+    holds the class (whole number, text) or the targets (floats) of a graph.
 
     Args:
         graphs: the graphs.
         name: name of the set.
-        x: node attribute with the inputs, a number or a list of numbers.
-        node_y: node attribute with the classes (whole numbers, text) or targets (floats) of the nodes.
-        graph_y: graph attribute, `graph.graph["y"]`, with those of the graphs.
-
-    >>> import networkx as nx
-    >>> graph = nx.path_graph(3)
-    >>> nx.set_node_attributes(graph, 1.0, "x")
-    >>> from_networkx([graph, graph])
-    GraphStore('graphs', graphs=2, nodes=6, edges=4, attributes=1)
+        node_y: node attribute with the classes or targets of the nodes.
     """
-    items = list(graphs)
-    starts = pointers(np.array([len(graph) for graph in items], np.int64))
-    edges = [np.empty((0, 2), np.int64)]
-    for graph, start in zip(items, starts.tolist(), strict=False):
-        index = {node: start + i for i, node in enumerate(graph)}
-        edges.append(np.array([(index[u], index[v]) for u, v in graph.edges()], np.int64).reshape(-1, 2))
-    nodes = [(i, node, attributes) for i, graph in enumerate(items) for node, attributes in graph.nodes(data=True)]
-    of_nodes = [f"node {node!r} of graph {i}" for i, node, _ in nodes]
-    of_graphs = [f"graph {i}" for i in range(len(items))]
-    rows = _values(name, x, of_nodes, [attributes.get(x) for _, _, attributes in nodes])
-    return GraphStore.build(
-        name,
-        x=np.empty((len(nodes), 0), np.float32) if rows is None else _numbers(name, x, rows).reshape(len(nodes), -1),
-        sizes=np.diff(starts),
-        edge_index=np.concatenate(edges).T,
-        graph_y=_values(name, graph_y, of_graphs, [graph.graph.get(graph_y) for graph in items]),
-        node_y=_values(name, node_y, of_nodes, [attributes.get(node_y) for _, _, attributes in nodes]),
-    )
-
-
-def _values(name: str, key: str, where: Sequence[str], values: list[Any]) -> list[Any] | None:
-    """One attribute of all nodes or graphs; either all have it or none."""
-    if all(value is None for value in values):
-        return None
-    for place, value in zip(where, values, strict=True):
-        if value is None:
-            raise InputError(f"{name}: {place} has no {key!r}, others have")
-    return values
-
-
-def _numbers(name: str, key: str, values: list[Any]) -> Array:
-    try:
-        array = np.array(values)
-        if array.dtype.kind in "iufb":
-            return array
-    except ValueError:  # Rows of different lengths.
-        pass
-    raise InputError(f"{name}: {key!r} must be numbers, the same number of them everywhere")
+    items: list[dict[str, Any]] = []
+    for i, graph in enumerate(graphs):
+        place = {node: k for k, node in enumerate(graph)}
+        edges = [(place[u], place[v]) for u, v in graph.edges()]
+        item: dict[str, Any] = {"num_nodes": len(graph), "edge_index": list(zip(*edges, strict=True)) or None}
+        item["y"] = [graph.graph["y"]] if graph.graph.get("y") is not None else None
+        for key, attribute in (("x", "x"), ("node_y", node_y)):
+            values = [attributes.get(attribute) for _, attributes in graph.nodes(data=True)]
+            missing = [node for node, value in zip(graph, values, strict=True) if value is None]
+            if missing and len(missing) < len(values):
+                raise InputError(f"{name}: node {missing[0]!r} of graph {i} has no {attribute!r}, others have")
+            item[key] = None if missing else values
+        items.append(item)
+    return join_graphs(name, items)

@@ -26,7 +26,7 @@ def from_pyg(
 
     Args:
         graphs: the graphs; all need the same attributes.
-        name: name of the set; the dataset's own name by default.
+        name: name of the set; by default the name of the dataset.
         node_labels: number of one-hot node labels in the last columns of `x`. They become the column `node_y` and
             are removed from `x`. By default what a `TUDataset` says of itself, and 0 for anything else.
         labels: names of further attributes to read as columns of labels.
@@ -37,51 +37,38 @@ def from_pyg(
     >>> from_pyg([graph, graph])
     GraphStore('graphs', graphs=2, nodes=6, edges=4, attributes=2)
     """
-    name = name or str(getattr(graphs, "name", "graphs"))
-    if node_labels is None:
-        node_labels = int(getattr(graphs, "num_node_labels", 0))
     from torch_geometric.data import Data
 
+    name = name or str(getattr(graphs, "name", "graphs"))
+    node_labels = int(getattr(graphs, "num_node_labels", 0)) if node_labels is None else node_labels
     items = [graphs] if isinstance(graphs, Data) else list(graphs)
-    if not items:
-        raise InputError(f"{name}: there are no graphs")
     for i, item in enumerate(items):
         if not isinstance(item, Data):
             raise InputError(f"{name}: graph {i} is {type(item).__name__}, expected PyG's Data")
+    return join_graphs(name, items, node_labels=node_labels, labels=labels)
+
+
+def join_graphs(name: str, items: Sequence[Any], *, node_labels: int = 0, labels: Sequence[str] = ()) -> GraphStore:
+    """Join graphs to a store, see `from_pyg`; they are `Data`, or dictionaries with the same keys."""
+    if not items:
+        raise InputError(f"{name}: there are no graphs")
     sizes = [_num_nodes(name, i, item) for i, item in enumerate(items)]
-
-    rows = _arrays(name, "x", items)
-    x: Array = np.empty((sum(sizes), 0), np.float32)
-    if rows is not None:
-        x = _joined(name, "x", rows, sizes).reshape(sum(sizes), -1)
-    edges, start = [np.empty((2, 0), np.int64)], 0
-    for i, (item, size) in enumerate(zip(items, sizes, strict=True)):
-        if item.get("edge_index") is None:
-            if item.get("adj_t") is not None:
-                raise InputError(f"{name}: graph {i} has adj_t; give edges as edge_index")
-        else:
-            e = _array(name, i, "edge_index", item.edge_index)
-            outside = e.size and not 0 <= e.min() <= e.max() < size
-            if e.ndim != 2 or len(e) != 2 or e.dtype.kind not in "iu" or outside:
-                raise InputError(f"{name}: the edge_index of graph {i} is not [2, edges] of its nodes 0..{size - 1}")
-            edges.append(e + start)
-        start += size
-
-    columns = {key: _column(name, key, items, sizes) for key in dict.fromkeys(("y", "node_y", *labels))}
-    if missing := [key for key in labels if columns[key] is None]:
-        raise InputError(f"{name}: the graphs have no {missing[0]}")
+    joined = _joined(name, "x", items, sizes)
+    x = np.empty((sum(sizes), 0), np.float32) if joined is None else joined[0].reshape(sum(sizes), -1)
+    columns: dict[str, Labels] = {}
+    for key in dict.fromkeys(("y", "node_y", *labels)):
+        if (joined := _joined(name, key, items, sizes)) is not None:
+            values, level = joined
+            # [rows, 1] is a common shape for one label per row.
+            values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+            columns[key] = Labels.of(values, level, name=f"{name}: {key}")
+        elif key in labels:
+            raise InputError(f"{name}: the graphs have no {key}")
     if node_labels:
-        if columns["node_y"] is not None or (columns["y"] is not None and columns["y"].level == "node"):
+        if "node" in {columns[key].level for key in ("y", "node_y") if key in columns}:
             raise InputError(f"{name}: node labels come twice, as node_y and in the last {node_labels} columns of x")
-        x, codes = _split_one_hot(name, x, node_labels)
-        columns["node_y"] = Labels.coded(codes, "node", range(node_labels), name=f"{name}: node_y")
-    return GraphStore.build(
-        name,
-        x=x,
-        sizes=sizes,
-        edge_index=np.concatenate(edges, axis=1),
-        labels={key: column for key, column in columns.items() if column is not None},
-    )
+        x, columns["node_y"] = _split_one_hot(name, x, node_labels)
+    return GraphStore.build(name, x=x, sizes=sizes, edge_index=_edges(name, items, sizes), labels=columns)
 
 
 def to_pyg(store: GraphStore, *, codes: bool = False) -> list[Any]:
@@ -95,43 +82,57 @@ def to_pyg(store: GraphStore, *, codes: bool = False) -> list[Any]:
 
     graphs = []
     for i in range(store.num_graphs):
-        batch = store.cut([i])
-        rows = {"graph": np.array([i]), "node": np.arange(store.node_ptr[i], store.node_ptr[i + 1])}
-        labels: dict[str, Any] = {}
-        for name, column in store.labels.items():
-            values = column.take(rows[column.level]).values
-            text = values.dtype.kind not in "biuf"
-            given = values.tolist() if text else torch.from_numpy(values)
-            labels[name] = batch.labels[name] if codes or column.classes is None else given
+        batch, labels = store.cut([i]), {}
+        for name, column in batch.labels.items():
+            values = column.y if codes or column.classes is None else column.values
+            if isinstance(values, np.ndarray):
+                values = values.tolist() if values.dtype.kind == "O" else torch.from_numpy(values)
+            labels[name] = values
         graphs.append(Data(x=batch.x, edge_index=batch.edge_index, **labels))
     return graphs
 
 
-def _array(name: str, i: int, key: str, value: Any, kinds: str = "iufb") -> Array:
-    """A value in any form as an array of numbers, or also of text."""
+def _array(name: str, i: int, key: str, value: Any) -> Array:
+    """A value in any form as an array of numbers, or, for labels, also of text."""
+    text = key not in ("x", "edge_index")
     try:
-        array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
-        if array.dtype.kind in kinds:
+        array = np.atleast_1d(value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value))
+        if array.dtype.kind in "iufb":
             return array
+        if text and array.dtype.kind == "U":
+            return np.atleast_1d(np.asarray(value, object))
         problem = str(array.dtype)
     except (TypeError, ValueError, RuntimeError) as error:  # Sparse, of a type that numpy does not have, or ragged.
         problem = str(error).splitlines()[0]
-    raise InputError(f"{name}: {key} of graph {i} must be plain numbers{' or text' * ('U' in kinds)} ({problem})")
+    raise InputError(f"{name}: {key} of graph {i} must be plain numbers{' or text' * text} ({problem})")
 
 
-def _rows(array: Array) -> int:
-    return 1 if array.ndim == 0 else len(array)
+def _joined(name: str, key: str, items: Sequence[Any], sizes: list[int]) -> tuple[Array, Level] | None:
+    """One attribute of all graphs, and what its rows belong to; None if no graph has it."""
+    values = [item.get(key) for item in items]
+    if all(value is None for value in values):
+        return None
+    if absent := [i for i, value in enumerate(values) if value is None]:
+        raise InputError(f"{name}: graph {absent[0]} has no {key}, others have")
+    arrays = [_array(name, i, key, value) for i, value in enumerate(values)]
+    per_node = key in ("x", "node_y") or (max(sizes) > 1 and [len(array) for array in arrays] == sizes)
+    columns = arrays[0].shape[1:]
+    for i, (array, count) in enumerate(zip(arrays, sizes if per_node else [1] * len(sizes), strict=True)):
+        if len(array) != count:
+            raise InputError(f"{name}: {key} of graph {i} has {len(array)} rows, expected {count}")
+        if array.shape[1:] != columns:
+            raise InputError(f"{name}: {key} of graph {i} has the columns {array.shape[1:]}, others {columns}")
+    return np.concatenate(arrays), "node" if per_node else "graph"
 
 
 def _num_nodes(name: str, i: int, item: Any) -> int:
     """Number of nodes of a graph: rows of `x` or `node_y`, or as it says, or as its edges say."""
-    for key, kinds in (("x", "iufb"), ("node_y", "iufbU")):
-        if item.get(key) is not None and (rows := _rows(_array(name, i, key, item[key], kinds))):
+    for key in ("x", "node_y"):
+        if item.get(key) is not None and (rows := len(_array(name, i, key, item[key]))):
             return rows
     count = item.get("num_nodes")
-    edges = None if item.get("edge_index") is None else _array(name, i, "edge_index", item.edge_index)
-    if count is None and edges is not None and edges.size:
-        count = int(edges.max()) + 1
+    if count is None and item.get("edge_index") is not None:
+        count = int(_array(name, i, "edge_index", item["edge_index"]).max(initial=-1)) + 1
     if isinstance(count, bool) or not isinstance(count, int | None):
         raise InputError(f"{name}: graph {i} has a num_nodes of {type(count).__name__}, expected a whole number")
     if not count or count < 1:
@@ -141,48 +142,26 @@ def _num_nodes(name: str, i: int, item: Any) -> int:
     return count
 
 
-def _arrays(name: str, key: str, items: list[Any], kinds: str = "iufb") -> list[Array] | None:
-    """One attribute of each graph; either all graphs have it or none."""
-    values = [item.get(key) for item in items]
-    if all(value is None for value in values):
-        return None
-    arrays = []
-    for i, value in enumerate(values):
-        if value is None:
-            raise InputError(f"{name}: graph {i} has no {key}, others have")
-        arrays.append(np.atleast_1d(_array(name, i, key, value, kinds)))
-    return arrays
+def _edges(name: str, items: Sequence[Any], sizes: list[int]) -> Array:
+    """[2, E] edges of all graphs, with nodes counted through the whole set."""
+    edges, start = [np.empty((2, 0), np.int64)], 0
+    for i, (item, size) in enumerate(zip(items, sizes, strict=True)):
+        if item.get("edge_index") is not None:
+            e = _array(name, i, "edge_index", item["edge_index"])
+            outside = e.size and not 0 <= e.min() <= e.max() < size
+            if e.ndim != 2 or len(e) != 2 or e.dtype.kind not in "iu" or outside:
+                raise InputError(f"{name}: the edge_index of graph {i} is not [2, edges] of its nodes 0..{size - 1}")
+            edges.append(e + start)
+        elif item.get("adj_t") is not None:
+            raise InputError(f"{name}: graph {i} has adj_t; give edges as edge_index")
+        start += size
+    return np.concatenate(edges, axis=1)
 
 
-def _joined(name: str, key: str, arrays: list[Array], counts: Sequence[int]) -> Array:
-    first = arrays[0]
-    for i, (array, count) in enumerate(zip(arrays, counts, strict=True)):
-        if len(array) != count:
-            raise InputError(f"{name}: {key} of graph {i} has {len(array)} rows, expected {count}")
-        if array.shape[1:] != first.shape[1:]:
-            raise InputError(f"{name}: {key} of graph {i} has the columns {array.shape[1:]}, others {first.shape[1:]}")
-        if (array.dtype.kind == "U") != (first.dtype.kind == "U"):
-            raise InputError(f"{name}: {key} of graph {i} is {array.dtype}, of others {first.dtype}")
-    return np.concatenate(arrays)
-
-
-def _column(name: str, key: str, items: list[Any], sizes: list[int]) -> Labels | None:
-    """One attribute of all graphs as a column of labels."""
-    arrays = _arrays(name, key, items, "iufbU")
-    if arrays is None:
-        return None
-    per_node = max(sizes) > 1 and [len(array) for array in arrays] == sizes
-    level: Level = "node" if per_node or key == "node_y" else "graph"
-    joined = _joined(name, key, arrays, sizes if level == "node" else [1] * len(items))
-    # [rows, 1] is a common shape for one label per row.
-    flat = joined[:, 0] if joined.ndim == 2 and joined.shape[1] == 1 else joined
-    return Labels.of(flat, level, name=f"{name}: {key}")
-
-
-def _split_one_hot(name: str, x: Array, width: int) -> tuple[Array, Array]:
+def _split_one_hot(name: str, x: Array, width: int) -> tuple[Array, Labels]:
     if x.shape[1] < width:
         raise InputError(f"{name}: x has {x.shape[1]} columns, fewer than the {width} node labels")
-    one_hot = x[:, x.shape[1] - width :]
+    rest, one_hot = np.split(x, [x.shape[1] - width], axis=1)
     if not (((one_hot == 0) | (one_hot == 1)).all() and (one_hot.sum(axis=1) == 1).all()):
         raise InputError(f"{name}: the last {width} columns of x are not one-hot node labels")
-    return x[:, : x.shape[1] - width], one_hot.argmax(axis=1)
+    return rest, Labels("node", one_hot.argmax(axis=1).astype(np.int32), tuple(range(width)))

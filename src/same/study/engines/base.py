@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,13 +91,12 @@ def execute(
     return Outcome(training, read_history(job.folder), job.then(job.folder, data=job.data) if job.then else None)
 
 
-def take(waiting: list[Job], ended: set[str], planned: set[str]) -> Job | None:
-    """Remove and return the first job that does not wait for another planned job; None if all wait."""
-    for job in waiting:
-        if job.after is None or job.after in ended or job.after not in planned:
-            waiting.remove(job)
-            return job
-    return None
+def take(waiting: list[Job], pending: set[str]) -> Job | None:
+    """Remove and return the first job that does not wait for a pending one; None if all wait."""
+    job = next((job for job in waiting if job.after not in pending), None)
+    if job is not None:
+        waiting.remove(job)
+    return job
 
 
 def record_failure(folder: Path, event: Event) -> None:
@@ -106,7 +106,7 @@ def record_failure(folder: Path, event: Event) -> None:
         write_json(path, {"error": event.value})
     elif event.what == "done" and path.is_file():
         path.unlink()
-        if not any(path.parent.iterdir()):
+        with suppress(OSError):  # Other errors are left.
             path.parent.rmdir()
 
 

@@ -7,7 +7,7 @@ from same.episodes import whole_episode
 from same.graphs import GraphStore
 from same.methods import ESAME
 from same.nn import Encoder, Model
-from same.tasks import GraphRegression, make_tasks
+from same.tasks import GraphRegression, NodeRegression, make_tasks
 
 
 @pytest.mark.parametrize("columns", [1, 2])
@@ -38,3 +38,12 @@ def test_graph_and_node_regression_learn(columns):
         assert after[name][0] < 0.75 * before[name][0]
         assert after[name][1] > 0.3
     assert isinstance(tasks[0], GraphRegression)
+
+
+def test_cut_takes_any_nodes():
+    store = random_store(0, [10, 10])
+    y = np.arange(20, dtype=np.float32)
+    store = GraphStore.build("r", x=store.x, sizes=[10, 10], edge_index=np.empty((2, 0)), node_y=y)
+    support, target = NodeRegression().cut(store, np.array([0, 1]), np.random.default_rng(0))
+    assert len(support.index) == 6
+    assert sorted([*support.y.tolist(), *target.y.tolist()]) == y.tolist()

@@ -345,7 +345,7 @@ def test_the_commands(trained, tmp_path):
     assert {row["model"] for row in printed["rows"]} == {"majority", "raw", "untrained", "esame"}
     code, out, _ = same("evaluate", trained, "-t", "lp")
     assert code == 0
-    assert "protocol paper, pair features symmetric" in out
+    assert "protocol paper, pair symmetric" in out
     assert "lp AUC" in out
     code, out, _ = same("embed", trained, "planted", "--out", tmp_path / "e.npz", "--json")
     assert (code, json.loads(out)) == (0, {"file": str(tmp_path / "e.npz"), "format": "npz", "nodes": 7102})

@@ -203,8 +203,7 @@ def evaluate_run(
         if others := [probe for probe in probes if probe not in LINEAR] + ["network"] * bool(networks):
             log.warning("%s: not for a set of this size, left out", ", ".join(dict.fromkeys(others)))
     rows = evaluation.floors(linear or ["linear"]) if floors else []
-    # The untrained encoder is a floor already.
-    done = {row.probe for row in rows if row.model == run.config.method}
+    done = {row.probe for row in rows if row.model == run.config.method}  # The untrained encoder is a floor already.
     rows += evaluation.probe(run.config.method, run.encoder, [p for p in linear if p not in done], networks)
     if "own" in probes and not evaluation.large:
         rows += evaluation.own_heads(run)

@@ -33,9 +33,9 @@ def test_everything_the_paper_asks_for_is_planned_once():
     expected = {Variant(method, tasks) for method in ("isame", "esame", "classical") for tasks in SINGLES + PAIRS + ALL}
     expected |= {Variant("finetuned", tasks) for tasks in PAIRS}
     expected |= {Variant("untrained", TASKS), Variant("traditional", TASKS)}
-    expected |= {Variant("traditional", TASKS, (("adapts", "head"),))}
+    expected |= {Variant("traditional", TASKS, adapts="head")}
     expected |= {
-        Variant(method, TASKS, (("weighting", weighting),))
+        Variant(method, TASKS, weighting)
         for method in ("classical", "isame", "esame")
         for weighting in ("uncertainty", "gradnorm")
     }
@@ -194,7 +194,8 @@ def test_a_study_that_grew_is_in_the_papers_order():
         ({"budget": "huge"}, "--budget: 'huge' is not one of paper, short, small"),
         ({"choose": "luck"}, "--choose: 'luck' is not one of loss"),
         ({"tasks": (("lp", "gc"),)}, "--tasks: 'lp\\+gc' is not one of gc, gc"),
-        ({"settings": {"method": "esame"}}, "--set: the runs of a study differ in method; use the option"),
+        ({"settings": {"method": "esame"}}, "--set: the runs of a study differ in method; use the option of that name, or --questions"),
+        ({"settings": {"weighting": "uncertainty"}}, "--set: the runs of a study differ in weighting; use"),
     ],
 )
 def test_refusals(change, message):

@@ -1,7 +1,7 @@
 """Plans: which runs the questions of the paper need, and how a study remembers its plan."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -34,42 +34,40 @@ BUDGETS: dict[str, dict[str, Any]] = {
 
 
 class Variant(NamedTuple):
-    """A method trained on some tasks, with settings that differ from the study's."""
+    """A kind of run: a method trained on some tasks."""
 
     method: str
     tasks: tuple[str, ...]
-    settings: tuple[tuple[str, Any], ...] = ()
-
-
-def _variants(methods: Sequence[str], task_sets: Sequence[tuple[str, ...]], **settings: Any) -> list[Variant]:
-    return [Variant(method, tasks, tuple(settings.items())) for method in methods for tasks in task_sets]
+    weighting: str = "fixed"
+    adapts: str = "all"
 
 
 _MAIN = ("classical", *SAMES)
-_BASELINES, _THREE_TASKS = _variants(["classical"], SINGLES), _variants(_MAIN, ALL)
+_SINGLE, _PAIRS, _THREE = ([Variant(m, tasks) for m in _MAIN for tasks in sets] for sets in (SINGLES, PAIRS, ALL))
+_BASELINES = [variant for variant in _SINGLE if variant.method == "classical"]
+_FINETUNED = [Variant("finetuned", tasks) for tasks in PAIRS]
 QUESTIONS: dict[str, list[Variant]] = {
-    "floors": _variants(["untrained"], ALL),
-    "overview": _THREE_TASKS,
+    "floors": [Variant("untrained", TASKS)],
+    "overview": _THREE,
     "fig1": _BASELINES,
-    "Q1": _BASELINES + _variants(SAMES, SINGLES),
-    # Fine-tuning starts from the classical three-task run.
-    "Q2": _BASELINES + _THREE_TASKS + _variants(["finetuned", *SAMES], PAIRS),
-    "Q3": _variants(_MAIN, PAIRS),
-    "Q4": _BASELINES + _THREE_TASKS + _variants([*_MAIN, "finetuned"], PAIRS),
-    "appendix": _variants(["traditional", *SAMES], ALL) + _variants(["traditional"], ALL, adapts="head"),
-    "weighting": _THREE_TASKS + [v for w in ("uncertainty", "gradnorm") for v in _variants(_MAIN, ALL, weighting=w)],
+    "Q1": _SINGLE,
+    "Q2": _BASELINES + _THREE + _FINETUNED + [variant for variant in _PAIRS if variant.method in SAMES],
+    "Q3": _PAIRS,
+    "Q4": _BASELINES + _THREE + _PAIRS + _FINETUNED,
+    "appendix": [Variant("traditional", TASKS, adapts=adapts) for adapts in ("all", "head")] + _THREE[1:],
+    "weighting": [each._replace(weighting=w) for w in ("fixed", "uncertainty", "gradnorm") for each in _THREE],
 }
 """Runs that each question, figure and appendix of the paper needs; `floors` is part of every study."""
-
-_UNSEEN = {variant: tuple(task for task in TASKS if task not in variant.tasks) for variant in QUESTIONS["Q3"]}
+_UNSEEN = {variant: tuple(task for task in TASKS if task not in variant.tasks) for variant in _PAIRS}
 NETWORKS = {
     "fig1": dict.fromkeys(_BASELINES + QUESTIONS["floors"], TASKS),
     "Q3": {**_UNSEEN, **dict.fromkeys(QUESTIONS["floors"], TASKS)},
 }
-"""Tasks of each variant that a question measures with a network probe."""
-
+"""Tasks of each kind of run that a question measures with a network probe."""
 IDENTITY = ("dataset", "method", "tasks", "split")
 """Configuration keys in which the runs of a study differ."""
+COMPARED = ("weighting", "adapts")
+"""Configuration keys that some questions compare, so that a study cannot set them."""
 
 
 def default_settings() -> dict[str, Any]:
@@ -110,9 +108,11 @@ class Plan:
         ):
             if unknown := [value for value in values if value not in choices]:
                 raise InputError(f"--{option}: {unknown[0]!r} is not one of {', '.join(sorted(choices))}")
-        if compared := [name for name in IDENTITY if name in self.settings]:
-            raise InputError(f"--set: the runs of a study differ in {compared[0]}; use the option of that name")
-        object.__setattr__(self, "settings", default_settings() | dict(self.settings))
+        defaults = default_settings()
+        for name in (*IDENTITY, *COMPARED):
+            if name in self.settings and self.settings[name] != defaults.get(name):
+                raise InputError(f"--set: the runs of a study differ in {name}; use the option of that name, or --questions")
+        object.__setattr__(self, "settings", defaults | dict(self.settings))
 
     def variants(self) -> list[Variant]:
         """All variants, each once; floors and runs that others start from come first."""
@@ -131,13 +131,12 @@ class Plan:
     def config(self, variant: Variant, dataset: str, split: int) -> Config:
         """Configuration of one run."""
         name = self._tuned_name(variant, dataset)
-        values = {**self.settings, **self.tuned.get(name, {}), **dict(variant.settings)}
+        values = {**self.settings, **self.tuned.get(name, {}), **variant._asdict()}
         # Task weights are tuned for a set of tasks, and a learned weighting has its own.
         same_tasks = variant.method in BASE or name == config_name(dataset, variant.method, variant.tasks)
-        if not same_tasks or values["weighting"] != "fixed":
+        if not same_tasks or variant.weighting != "fixed":
             values["weights"] = self.settings["weights"]
-        identity = {"dataset": dataset, "method": variant.method, "tasks": variant.tasks, "split": split}
-        return make_config({**values, **identity})
+        return make_config({**values, "dataset": dataset, "split": split})
 
     def _tuned_name(self, variant: Variant, dataset: str) -> str:
         """Tuned configuration that a variant uses, if there is one: its own, or that on three tasks."""
@@ -212,9 +211,6 @@ def make_plan(
         settings: configuration keys for all runs; they override the budget and tuned configurations.
         tuned: tuned configurations, by `config_name`.
         scope: the other fields of `Plan`.
-
-    >>> make_plan(splits=(0,), settings={"width": 64}, budget="short").settings["max_epochs"]
-    40
     """
     if budget not in (None, *BUDGETS):
         raise InputError(f"--budget: {budget!r} is not one of {', '.join(BUDGETS)}")

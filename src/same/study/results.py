@@ -179,9 +179,8 @@ class Source(NamedTuple):
     @property
     def variant(self) -> Variant:
         """The runs that have the scores."""
-        changed = [("weighting", self.weighting)] if self.weighting != "fixed" else []
-        changed += [("adapts", self.adapts)] if self.adapts != "all" else []
-        return Variant(self.method, self.tasks if get(self.method).trains else TASKS, tuple(changed))
+        tasks = self.tasks if get(self.method).trains else TASKS
+        return Variant(self.method, tasks, self.weighting, self.adapts)
 
 
 @dataclass(frozen=True)
@@ -227,25 +226,18 @@ class Study:
         """Main scores on test graphs by split, for each kind of run and way to measure it."""
         pivot: dict[tuple[Any, ...], dict[int, float]] = defaultdict(dict)
         for key, run in self.runs.items():
-            kind = (run.dataset, run.method, run.tasks, run.settings["weighting"], run.settings["adapts"])
+            kind = Variant(run.method, run.tasks, run.settings["weighting"], run.settings["adapts"])
             for score in self.results.scores[key]:
                 if (score.part, score.pair) == ("test", run.settings["pair"]):
                     # The first of several metrics is the main one.
-                    measured = (score.model, score.task, score.probe, score.protocol)
-                    pivot[*kind, *measured].setdefault(run.split, 100 * score.score)
+                    place = (run.dataset, kind, score.model, score.task, score.probe, score.protocol)
+                    pivot[place].setdefault(run.split, 100 * score.score)
         return dict(pivot)
 
     def scores(self, dataset: str, source: Source, task: str) -> dict[int, float]:
-        """Main scores of a task by split, in percent.
-
-        Args:
-            dataset: name of the dataset.
-            source: runs that have the scores, and how they are measured.
-            task: task that is measured.
-        """
-        variant, protocol = source.variant, source.protocol if task == "lp" else "paper"
+        """Main scores of a task by split, in percent."""
+        protocol = source.protocol if task == "lp" else "paper"
         # Heads were not trained on pairs of nodes like those of `released`.
-        heads = source.method in END_TO_END and protocol == "paper"
-        kind = (dataset, variant.method, variant.tasks, source.weighting, source.adapts)
-        measured = (source.model or source.method, task, source.probe or ("own" if heads else "linear"), protocol)
-        return dict(self._pivot.get((*kind, *measured), {}))
+        probe = source.probe or ("own" if source.method in END_TO_END and protocol == "paper" else "linear")
+        place = (dataset, source.variant, source.model or source.method, task, probe, protocol)
+        return dict(self._pivot.get(place, {}))

@@ -111,15 +111,16 @@ class Plan:
         defaults = default_settings()
         for name in (*IDENTITY, *COMPARED):
             if name in self.settings and self.settings[name] != defaults.get(name):
-                raise InputError(f"--set: the runs of a study differ in {name}; use the option of that name, or --questions")
+                raise InputError(
+                    f"--set: runs of a study differ in {name}; use the option of that name, or --questions"
+                )
         object.__setattr__(self, "settings", defaults | dict(self.settings))
 
     def variants(self) -> list[Variant]:
         """All variants, each once; floors and runs that others start from come first."""
         wanted = [v for question, variants in QUESTIONS.items() if question in self.questions for v in variants]
-        wanted = [
-            v for v in wanted if v.method in (self.methods or [v.method]) and v.tasks in (self.tasks or [v.tasks])
-        ]
+        wanted = [v for v in wanted if not self.methods or v.method in self.methods]
+        wanted = [v for v in wanted if not self.tasks or v.tasks in self.tasks]
         first = [Variant(BASE[v.method], TASKS) for v in wanted if v.method in BASE]
         return list(dict.fromkeys([*QUESTIONS["floors"], *first, *wanted]))
 
@@ -160,21 +161,16 @@ class Plan:
         shown = {task for question in self.questions for task in NETWORKS.get(question, {}).get(variant, ())}
         return tuple(task for task in TASKS if task in shown)
 
-    def floors(self, config: Config) -> bool:
-        """Whether the floors of a dataset and split are evaluated with this run."""
-        return Variant(config.method, config.tasks) in QUESTIONS["floors"]
-
     def grown(self, other: "Plan") -> "Plan":
         """This plan extended by all that another plan of the same study asks for."""
         # In the paper's order, so that tables do not depend on how a study grew; other names come last.
         order = {name: place for place, name in enumerate([*DATASETS, *QUESTIONS])}
-        union: dict[str, Any] = {}
-        for name in ("questions", "datasets", "methods", "tasks"):
-            ours, theirs = getattr(self, name), getattr(other, name)
-            names = None if ours is None or theirs is None else dict.fromkeys([*theirs, *ours])
-            union[name] = names and tuple(sorted(names, key=lambda name: order.get(name, len(order))))
-        splits = tuple(sorted({*self.splits, *other.splits}))
-        return replace(self, **union, splits=splits, keep_models=self.keep_models or other.keep_models)
+        union: dict[str, Any] = {"keep_models": self.keep_models or other.keep_models}
+        for name in ("questions", "datasets", "methods", "tasks", "splits"):
+            both = (getattr(self, name), getattr(other, name))
+            names = None if None in both else {each for values in both for each in values}
+            union[name] = names and tuple(sorted(names, key=lambda each: (order.get(each, len(order)), each)))
+        return replace(self, **union)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""
@@ -220,19 +216,18 @@ def make_plan(
         scope["tuned"] = {n: {k: v for k, v in t.items() if k not in (settings or {})} for n, t in tuned.items()}
     if folder is None or (begun := begun_plan(folder)) is None:
         return Plan(settings=asked, **scope)
-    plan = replace(begun, **scope, settings={**begun.settings, **asked})
-    _check_same_study(plan, begun, folder)
-    return plan
+    return _extending(replace(begun, **scope, settings={**begun.settings, **asked}), begun, folder)
 
 
-def _check_same_study(plan: Plan, begun: Plan, folder: Path) -> None:
+def _extending(plan: Plan, begun: Plan, folder: Path) -> Plan:
+    """The plan; rejected if it cannot extend the study in the folder."""
     before, after = ({**p.settings, "choose": p.choose} for p in (begun, plan))
-    names = [name for name in before | after if before.get(name) != after.get(name)]
-    if names:
+    if names := [name for name in before | after if before.get(name) != after.get(name)]:
         differences = "; ".join(f"{name} {before.get(name)}, not {after.get(name)}" for name in names)
         raise InputError(f"{folder}: holds a study with other settings ({differences}); choose another folder")
     if replace(begun, tuned=plan.tuned).runs() != begun.runs():
         raise InputError(f"{folder}: holds a study with other tuned configurations; choose another folder")
+    return plan
 
 
 def read_plan(folder: Path) -> Plan:
@@ -259,8 +254,7 @@ def begun_plan(folder: Path) -> Plan | None:
 def remember(plan: Plan, folder: Path) -> None:
     """Write the plan into the folder of the study, extended by what was planned before."""
     if (begun := begun_plan(folder)) is not None:
-        _check_same_study(plan, begun, folder)
-        plan = plan.grown(begun)
+        plan = _extending(plan, begun, folder).grown(begun)
     elif not is_free(folder) and not (folder / PLAN).is_file():
         raise InputError(f"{folder}: holds other files; choose another folder")
     write_json(folder / PLAN, plan.to_json())
@@ -279,15 +273,6 @@ def first_of(config: Config) -> str | None:
     """Key of the run that a run starts from, if there is one."""
     first = get(config.method).first_phase(config)
     return None if first is None else first.key
-
-
-def parse_task_sets(text: str) -> tuple[tuple[str, ...], ...]:
-    """Task sets from text: commas separate sets, plus signs separate tasks.
-
-    >>> parse_task_sets("gc,gc+nc")
-    (('gc',), ('gc', 'nc'))
-    """
-    return tuple(tuple(part.split("+")) for part in text.split(","))
 
 
 def parse_splits(text: str) -> tuple[int, ...]:

@@ -1,8 +1,7 @@
-"""Results of a study: one tidy table of scores, in two small files next to the plan.
+"""Results of a study: `runs.csv` has one row per finished run, `scores.csv.gz` one row per score.
 
-`runs.csv` has one row per finished run, `scores.csv.gz` one row per score. Both are rewritten as a whole, with sorted
-rows, so that equal contents give equal bytes. Scores are written first: a run counts as finished once `runs.csv` has
-it.
+Both are rewritten as a whole, with sorted rows, so that equal contents give equal bytes. Scores are written first: a
+run counts as finished once `runs.csv` has it.
 """
 
 import csv
@@ -80,11 +79,11 @@ class Results:
     def read(cls, folder: Path) -> "Results":
         """The results in a folder; none if there is no table."""
         # Runs before scores, the reverse of writing: another process may be writing at this moment.
-        runs = {run.run: run for run in _read(folder / RUNS_TABLE, Run._fields, _parse_run)}
+        runs = {row[0]: Run._make(row) for row in _read(folder / RUNS_TABLE, Run._fields)}
         scores: dict[str, list[Score]] = {key: [] for key in runs}
-        for key, score in _read(folder / SCORES_TABLE, ("run", *Score._fields), _parse_score):
+        for key, *score in _read(folder / SCORES_TABLE, ("run", *Score._fields)):
             if key in scores:
-                scores[key].append(score)
+                scores[key].append(Score._make(score))
         if missing := [key for key in runs if not scores[key]]:
             raise DamagedError(
                 f"{folder / SCORES_TABLE}: has no scores of {len(missing)} runs of {RUNS_TABLE}, such as {missing[0]}; "
@@ -122,21 +121,13 @@ def _format(value: Any) -> Any:
 
 _PARSE: dict[str, Callable[[str], Any]] = {
     "tasks": lambda text: tuple(text.split("+")),
-    "cpu_seconds": float,
+    **dict.fromkeys(("cpu_seconds", "score"), float),
     **dict.fromkeys(("settings", "examples"), lambda text: dict(json.loads(text))),
     **dict.fromkeys(("split", "epochs", "best_epoch", "cap", "updates"), int),
 }
 
 
-def _parse_run(row: list[str]) -> Run:
-    return Run._make(_PARSE.get(name, str)(text) for name, text in zip(Run._fields, row, strict=True))
-
-
-def _parse_score(row: list[str]) -> tuple[str, Score]:
-    return row[0], Score._make([*row[1:-1], float(row[-1])])
-
-
-def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any]) -> list[Any]:
+def _read(path: Path, columns: tuple[str, ...]) -> list[list[Any]]:
     """Rows of a table; a damaged one raises an error that says where, and is left as it is."""
     try:
         content = path.read_bytes()
@@ -146,13 +137,14 @@ def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DamagedError(f"{path}: is damaged ({error}); restore it from a copy") from None
     reader, rows = csv.reader(io.StringIO(text, newline=""), strict=True), []
+    parsers = [_PARSE.get(name, str) for name in columns]
     try:
         if tuple(next(reader, ())) != columns:
             raise ValueError(f"expected the columns {', '.join(columns)}")
         for row in reader:
             if len(row) != len(columns):
                 raise ValueError(f"{len(row)} values, expected {len(columns)}")
-            rows.append(parse(row))
+            rows.append([parse(text) for parse, text in zip(parsers, row, strict=True)])
     except (ValueError, TypeError, csv.Error, RecursionError) as error:
         raise DamagedError(f"{path}, line {reader.line_num}: {error}; restore the file from a copy") from None
     return rows

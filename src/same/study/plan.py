@@ -59,7 +59,7 @@ QUESTIONS: dict[str, list[Variant]] = {
 }
 """Runs that each question, figure and appendix of the paper needs; `floors` is part of every study."""
 _UNSEEN = {variant: tuple(task for task in TASKS if task not in variant.tasks) for variant in _PAIRS}
-NETWORKS = {
+NETWORKS: dict[str, dict[Variant, tuple[str, ...]]] = {
     "fig1": dict.fromkeys(_BASELINES + QUESTIONS["floors"], TASKS),
     "Q3": {**_UNSEEN, **dict.fromkeys(QUESTIONS["floors"], TASKS)},
 }

@@ -65,7 +65,7 @@ def make_run(config: Config, training: dict[str, Any]) -> Run:
     epochs = (training["epochs"], training["best"]["epoch"], get(config.method).epochs(config))
     cost = (training["steps"], training["examples"], training["cpu_seconds"])
     identity = (getattr(config, name) for name in IDENTITY)
-    return Run(config.key, *identity, settings, *epochs, *cost, __version__, commit())
+    return Run._make([config.key, *identity, settings, *epochs, *cost, __version__, commit()])
 
 
 @dataclass

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # Text stays text.
     "text.parse_math": False,  # Names of datasets may contain dollar signs.
     "font.size": 9,

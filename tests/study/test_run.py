@@ -53,6 +53,16 @@ def test_a_finished_study_is_three_files(tmp_path):
     assert {path.name for path in (tmp_path / "s").iterdir()} == {"study.json", RUNS_TABLE, SCORES_TABLE}
 
 
+def test_floors_are_evaluated_once_per_dataset_and_split(finished):
+    study = Study.open(finished)
+    for floor in ("majority", "raw"):
+        runs = [key for key, scores in study.results.scores.items() if any(score.model == floor for score in scores)]
+        assert sorted((study.runs[key].dataset, study.runs[key].split) for key in runs) == [
+            ("planted", 0),
+            ("planted", 1),
+        ]
+
+
 def test_models_are_kept_if_a_study_was_ever_asked_to(tmp_path):
     run_study(replace(FLOORS, keep_models=True), tmp_path / "s", engine=inline, quiet=True)
     run_study(replace(FLOORS, splits=(1,)), tmp_path / "s", engine=inline, quiet=True)

@@ -61,7 +61,7 @@ def study(
 
     Example: same study --out study --datasets ENZYMES --splits 0-1 --budget small
     """
-    from same.study.plan import make_plan, parse_splits, parse_task_sets
+    from same.study.plan import make_plan, parse_splits
     from same.tuning.tuned import read_tuned
 
     given = opt.parse_settings(settings) | ({"pair": pair} if pair else {})
@@ -71,7 +71,7 @@ def study(
         questions=opt.parse_names(questions) or None,
         datasets=opt.parse_names(datasets) or None,
         methods=opt.parse_names(methods) or None,
-        tasks=parse_task_sets(tasks) if tasks else None,
+        tasks=tuple(tuple(each.split("+")) for each in opt.parse_names(tasks)) or None,
         splits=parse_splits(splits) if splits else None,
         budget=budget,
         settings=given,

@@ -1,7 +1,7 @@
 """Plans: which runs the questions of the paper need, and how a study remembers its plan."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -34,42 +34,40 @@ BUDGETS: dict[str, dict[str, Any]] = {
 
 
 class Variant(NamedTuple):
-    """A method trained on some tasks, with settings that differ from the study's."""
+    """A kind of run: a method trained on some tasks."""
 
     method: str
     tasks: tuple[str, ...]
-    settings: tuple[tuple[str, Any], ...] = ()
-
-
-def _variants(methods: Sequence[str], task_sets: Sequence[tuple[str, ...]], **settings: Any) -> list[Variant]:
-    return [Variant(method, tasks, tuple(settings.items())) for method in methods for tasks in task_sets]
+    weighting: str = "fixed"
+    adapts: str = "all"
 
 
 _MAIN = ("classical", *SAMES)
-_BASELINES, _THREE_TASKS = _variants(["classical"], SINGLES), _variants(_MAIN, ALL)
+_SINGLE, _PAIRS, _THREE = ([Variant(m, tasks) for m in _MAIN for tasks in sets] for sets in (SINGLES, PAIRS, ALL))
+_BASELINES = [variant for variant in _SINGLE if variant.method == "classical"]
+_FINETUNED = [Variant("finetuned", tasks) for tasks in PAIRS]
 QUESTIONS: dict[str, list[Variant]] = {
-    "floors": _variants(["untrained"], ALL),
-    "overview": _THREE_TASKS,
+    "floors": [Variant("untrained", TASKS)],
+    "overview": _THREE,
     "fig1": _BASELINES,
-    "Q1": _BASELINES + _variants(SAMES, SINGLES),
-    # Fine-tuning starts from the classical three-task run.
-    "Q2": _BASELINES + _THREE_TASKS + _variants(["finetuned", *SAMES], PAIRS),
-    "Q3": _variants(_MAIN, PAIRS),
-    "Q4": _BASELINES + _THREE_TASKS + _variants([*_MAIN, "finetuned"], PAIRS),
-    "appendix": _variants(["traditional", *SAMES], ALL) + _variants(["traditional"], ALL, adapts="head"),
-    "weighting": _THREE_TASKS + [v for w in ("uncertainty", "gradnorm") for v in _variants(_MAIN, ALL, weighting=w)],
+    "Q1": _SINGLE,
+    "Q2": _BASELINES + _THREE + _FINETUNED + [variant for variant in _PAIRS if variant.method in SAMES],
+    "Q3": _PAIRS,
+    "Q4": _BASELINES + _THREE + _PAIRS + _FINETUNED,
+    "appendix": [Variant("traditional", TASKS, adapts=adapts) for adapts in ("all", "head")] + _THREE[1:],
+    "weighting": [each._replace(weighting=w) for w in ("fixed", "uncertainty", "gradnorm") for each in _THREE],
 }
 """Runs that each question, figure and appendix of the paper needs; `floors` is part of every study."""
-
-_UNSEEN = {variant: tuple(task for task in TASKS if task not in variant.tasks) for variant in QUESTIONS["Q3"]}
-NETWORKS = {
+_UNSEEN = {variant: tuple(task for task in TASKS if task not in variant.tasks) for variant in _PAIRS}
+NETWORKS: dict[str, dict[Variant, tuple[str, ...]]] = {
     "fig1": dict.fromkeys(_BASELINES + QUESTIONS["floors"], TASKS),
     "Q3": {**_UNSEEN, **dict.fromkeys(QUESTIONS["floors"], TASKS)},
 }
-"""Tasks of each variant that a question measures with a network probe."""
-
+"""Tasks of each kind of run that a question measures with a network probe."""
 IDENTITY = ("dataset", "method", "tasks", "split")
 """Configuration keys in which the runs of a study differ."""
+COMPARED = ("weighting", "adapts")
+"""Configuration keys that some questions compare, so that a study cannot set them."""
 
 
 def default_settings() -> dict[str, Any]:
@@ -110,16 +108,19 @@ class Plan:
         ):
             if unknown := [value for value in values if value not in choices]:
                 raise InputError(f"--{option}: {unknown[0]!r} is not one of {', '.join(sorted(choices))}")
-        if compared := [name for name in IDENTITY if name in self.settings]:
-            raise InputError(f"--set: the runs of a study differ in {compared[0]}; use the option of that name")
-        object.__setattr__(self, "settings", default_settings() | dict(self.settings))
+        defaults = default_settings()
+        for name in (*IDENTITY, *COMPARED):
+            if name in self.settings and self.settings[name] != defaults.get(name):
+                raise InputError(
+                    f"--set: runs of a study differ in {name}; use the option of that name, or --questions"
+                )
+        object.__setattr__(self, "settings", defaults | dict(self.settings))
 
     def variants(self) -> list[Variant]:
         """All variants, each once; floors and runs that others start from come first."""
         wanted = [v for question, variants in QUESTIONS.items() if question in self.questions for v in variants]
-        wanted = [
-            v for v in wanted if v.method in (self.methods or [v.method]) and v.tasks in (self.tasks or [v.tasks])
-        ]
+        wanted = [v for v in wanted if not self.methods or v.method in self.methods]
+        wanted = [v for v in wanted if not self.tasks or v.tasks in self.tasks]
         first = [Variant(BASE[v.method], TASKS) for v in wanted if v.method in BASE]
         return list(dict.fromkeys([*QUESTIONS["floors"], *first, *wanted]))
 
@@ -131,13 +132,12 @@ class Plan:
     def config(self, variant: Variant, dataset: str, split: int) -> Config:
         """Configuration of one run."""
         name = self._tuned_name(variant, dataset)
-        values = {**self.settings, **self.tuned.get(name, {}), **dict(variant.settings)}
+        values = {**self.settings, **self.tuned.get(name, {}), **variant._asdict()}
         # Task weights are tuned for a set of tasks, and a learned weighting has its own.
         same_tasks = variant.method in BASE or name == config_name(dataset, variant.method, variant.tasks)
-        if not same_tasks or values["weighting"] != "fixed":
+        if not same_tasks or variant.weighting != "fixed":
             values["weights"] = self.settings["weights"]
-        identity = {"dataset": dataset, "method": variant.method, "tasks": variant.tasks, "split": split}
-        return make_config({**values, **identity})
+        return make_config({**values, "dataset": dataset, "split": split})
 
     def _tuned_name(self, variant: Variant, dataset: str) -> str:
         """Tuned configuration that a variant uses, if there is one: its own, or that on three tasks."""
@@ -161,21 +161,16 @@ class Plan:
         shown = {task for question in self.questions for task in NETWORKS.get(question, {}).get(variant, ())}
         return tuple(task for task in TASKS if task in shown)
 
-    def floors(self, config: Config) -> bool:
-        """Whether the floors of a dataset and split are evaluated with this run."""
-        return Variant(config.method, config.tasks) in QUESTIONS["floors"]
-
     def grown(self, other: "Plan") -> "Plan":
         """This plan extended by all that another plan of the same study asks for."""
         # In the paper's order, so that tables do not depend on how a study grew; other names come last.
         order = {name: place for place, name in enumerate([*DATASETS, *QUESTIONS])}
-        union: dict[str, Any] = {}
-        for name in ("questions", "datasets", "methods", "tasks"):
-            ours, theirs = getattr(self, name), getattr(other, name)
-            names = None if ours is None or theirs is None else dict.fromkeys([*theirs, *ours])
-            union[name] = names and tuple(sorted(names, key=lambda name: order.get(name, len(order))))
-        splits = tuple(sorted({*self.splits, *other.splits}))
-        return replace(self, **union, splits=splits, keep_models=self.keep_models or other.keep_models)
+        union: dict[str, Any] = {"keep_models": self.keep_models or other.keep_models}
+        for name in ("questions", "datasets", "methods", "tasks", "splits"):
+            both = (getattr(self, name), getattr(other, name))
+            names = None if None in both else {each for values in both for each in values}
+            union[name] = names and tuple(sorted(names, key=lambda each: (order.get(each, len(order)), each)))
+        return replace(self, **union)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""
@@ -212,9 +207,6 @@ def make_plan(
         settings: configuration keys for all runs; they override the budget and tuned configurations.
         tuned: tuned configurations, by `config_name`.
         scope: the other fields of `Plan`.
-
-    >>> make_plan(splits=(0,), settings={"width": 64}, budget="short").settings["max_epochs"]
-    40
     """
     if budget not in (None, *BUDGETS):
         raise InputError(f"--budget: {budget!r} is not one of {', '.join(BUDGETS)}")
@@ -224,19 +216,18 @@ def make_plan(
         scope["tuned"] = {n: {k: v for k, v in t.items() if k not in (settings or {})} for n, t in tuned.items()}
     if folder is None or (begun := begun_plan(folder)) is None:
         return Plan(settings=asked, **scope)
-    plan = replace(begun, **scope, settings={**begun.settings, **asked})
-    _check_same_study(plan, begun, folder)
-    return plan
+    return _extending(replace(begun, **scope, settings={**begun.settings, **asked}), begun, folder)
 
 
-def _check_same_study(plan: Plan, begun: Plan, folder: Path) -> None:
+def _extending(plan: Plan, begun: Plan, folder: Path) -> Plan:
+    """The plan; rejected if it cannot extend the study in the folder."""
     before, after = ({**p.settings, "choose": p.choose} for p in (begun, plan))
-    names = [name for name in before | after if before.get(name) != after.get(name)]
-    if names:
+    if names := [name for name in before | after if before.get(name) != after.get(name)]:
         differences = "; ".join(f"{name} {before.get(name)}, not {after.get(name)}" for name in names)
         raise InputError(f"{folder}: holds a study with other settings ({differences}); choose another folder")
     if replace(begun, tuned=plan.tuned).runs() != begun.runs():
         raise InputError(f"{folder}: holds a study with other tuned configurations; choose another folder")
+    return plan
 
 
 def read_plan(folder: Path) -> Plan:
@@ -263,8 +254,7 @@ def begun_plan(folder: Path) -> Plan | None:
 def remember(plan: Plan, folder: Path) -> None:
     """Write the plan into the folder of the study, extended by what was planned before."""
     if (begun := begun_plan(folder)) is not None:
-        _check_same_study(plan, begun, folder)
-        plan = plan.grown(begun)
+        plan = _extending(plan, begun, folder).grown(begun)
     elif not is_free(folder) and not (folder / PLAN).is_file():
         raise InputError(f"{folder}: holds other files; choose another folder")
     write_json(folder / PLAN, plan.to_json())
@@ -283,15 +273,6 @@ def first_of(config: Config) -> str | None:
     """Key of the run that a run starts from, if there is one."""
     first = get(config.method).first_phase(config)
     return None if first is None else first.key
-
-
-def parse_task_sets(text: str) -> tuple[tuple[str, ...], ...]:
-    """Task sets from text: commas separate sets, plus signs separate tasks.
-
-    >>> parse_task_sets("gc,gc+nc")
-    (('gc',), ('gc', 'nc'))
-    """
-    return tuple(tuple(part.split("+")) for part in text.split(","))
 
 
 def parse_splits(text: str) -> tuple[int, ...]:

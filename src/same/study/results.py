@@ -1,8 +1,7 @@
-"""Results of a study: one tidy table of scores, in two small files next to the plan.
+"""Results of a study: `runs.csv` has one row per finished run, `scores.csv.gz` one row per score.
 
-`runs.csv` has one row per finished run, `scores.csv.gz` one row per score. Both are rewritten as a whole, with sorted
-rows, so that equal contents give equal bytes. Scores are written first: a run counts as finished once `runs.csv` has
-it.
+Both are rewritten as a whole, with sorted rows, so that equal contents give equal bytes. Scores are written first: a
+run counts as finished once `runs.csv` has it.
 """
 
 import csv
@@ -66,7 +65,7 @@ def make_run(config: Config, training: dict[str, Any]) -> Run:
     epochs = (training["epochs"], training["best"]["epoch"], get(config.method).epochs(config))
     cost = (training["steps"], training["examples"], training["cpu_seconds"])
     identity = (getattr(config, name) for name in IDENTITY)
-    return Run(config.key, *identity, settings, *epochs, *cost, __version__, commit())
+    return Run._make([config.key, *identity, settings, *epochs, *cost, __version__, commit()])
 
 
 @dataclass
@@ -80,11 +79,11 @@ class Results:
     def read(cls, folder: Path) -> "Results":
         """The results in a folder; none if there is no table."""
         # Runs before scores, the reverse of writing: another process may be writing at this moment.
-        runs = {run.run: run for run in _read(folder / RUNS_TABLE, Run._fields, _parse_run)}
+        runs = {row[0]: Run._make(row) for row in _read(folder / RUNS_TABLE, Run._fields)}
         scores: dict[str, list[Score]] = {key: [] for key in runs}
-        for key, score in _read(folder / SCORES_TABLE, ("run", *Score._fields), _parse_score):
+        for key, *score in _read(folder / SCORES_TABLE, ("run", *Score._fields)):
             if key in scores:
-                scores[key].append(score)
+                scores[key].append(Score._make(score))
         if missing := [key for key in runs if not scores[key]]:
             raise DamagedError(
                 f"{folder / SCORES_TABLE}: has no scores of {len(missing)} runs of {RUNS_TABLE}, such as {missing[0]}; "
@@ -122,21 +121,13 @@ def _format(value: Any) -> Any:
 
 _PARSE: dict[str, Callable[[str], Any]] = {
     "tasks": lambda text: tuple(text.split("+")),
-    "cpu_seconds": float,
+    **dict.fromkeys(("cpu_seconds", "score"), float),
     **dict.fromkeys(("settings", "examples"), lambda text: dict(json.loads(text))),
     **dict.fromkeys(("split", "epochs", "best_epoch", "cap", "updates"), int),
 }
 
 
-def _parse_run(row: list[str]) -> Run:
-    return Run._make(_PARSE.get(name, str)(text) for name, text in zip(Run._fields, row, strict=True))
-
-
-def _parse_score(row: list[str]) -> tuple[str, Score]:
-    return row[0], Score._make([*row[1:-1], float(row[-1])])
-
-
-def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any]) -> list[Any]:
+def _read(path: Path, columns: tuple[str, ...]) -> list[list[Any]]:
     """Rows of a table; a damaged one raises an error that says where, and is left as it is."""
     try:
         content = path.read_bytes()
@@ -146,13 +137,14 @@ def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DamagedError(f"{path}: is damaged ({error}); restore it from a copy") from None
     reader, rows = csv.reader(io.StringIO(text, newline=""), strict=True), []
+    parsers = [_PARSE.get(name, str) for name in columns]
     try:
         if tuple(next(reader, ())) != columns:
             raise ValueError(f"expected the columns {', '.join(columns)}")
         for row in reader:
             if len(row) != len(columns):
                 raise ValueError(f"{len(row)} values, expected {len(columns)}")
-            rows.append(parse(row))
+            rows.append([parse(text) for parse, text in zip(parsers, row, strict=True)])
     except (ValueError, TypeError, csv.Error, RecursionError) as error:
         raise DamagedError(f"{path}, line {reader.line_num}: {error}; restore the file from a copy") from None
     return rows
@@ -179,9 +171,8 @@ class Source(NamedTuple):
     @property
     def variant(self) -> Variant:
         """The runs that have the scores."""
-        changed = [("weighting", self.weighting)] if self.weighting != "fixed" else []
-        changed += [("adapts", self.adapts)] if self.adapts != "all" else []
-        return Variant(self.method, self.tasks if get(self.method).trains else TASKS, tuple(changed))
+        tasks = self.tasks if get(self.method).trains else TASKS
+        return Variant(self.method, tasks, self.weighting, self.adapts)
 
 
 @dataclass(frozen=True)
@@ -227,25 +218,18 @@ class Study:
         """Main scores on test graphs by split, for each kind of run and way to measure it."""
         pivot: dict[tuple[Any, ...], dict[int, float]] = defaultdict(dict)
         for key, run in self.runs.items():
-            kind = (run.dataset, run.method, run.tasks, run.settings["weighting"], run.settings["adapts"])
+            kind = Variant(run.method, run.tasks, run.settings["weighting"], run.settings["adapts"])
             for score in self.results.scores[key]:
                 if (score.part, score.pair) == ("test", run.settings["pair"]):
                     # The first of several metrics is the main one.
-                    measured = (score.model, score.task, score.probe, score.protocol)
-                    pivot[*kind, *measured].setdefault(run.split, 100 * score.score)
+                    place = (run.dataset, kind, score.model, score.task, score.probe, score.protocol)
+                    pivot[place].setdefault(run.split, 100 * score.score)
         return dict(pivot)
 
     def scores(self, dataset: str, source: Source, task: str) -> dict[int, float]:
-        """Main scores of a task by split, in percent.
-
-        Args:
-            dataset: name of the dataset.
-            source: runs that have the scores, and how they are measured.
-            task: task that is measured.
-        """
-        variant, protocol = source.variant, source.protocol if task == "lp" else "paper"
+        """Main scores of a task by split, in percent."""
+        protocol = source.protocol if task == "lp" else "paper"
         # Heads were not trained on pairs of nodes like those of `released`.
-        heads = source.method in END_TO_END and protocol == "paper"
-        kind = (dataset, variant.method, variant.tasks, source.weighting, source.adapts)
-        measured = (source.model or source.method, task, source.probe or ("own" if heads else "linear"), protocol)
-        return dict(self._pivot.get((*kind, *measured), {}))
+        probe = source.probe or ("own" if source.method in END_TO_END and protocol == "paper" else "linear")
+        place = (dataset, source.variant, source.model or source.method, task, probe, protocol)
+        return dict(self._pivot.get(place, {}))

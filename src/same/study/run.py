@@ -13,7 +13,7 @@ from same.config import Config
 from same.errors import InputError
 from same.files import clean, locked
 from same.graphs import GraphStore
-from same.methods.base import make_method
+from same.methods.registry import get
 from same.probes.evaluate import evaluate_run
 from same.probes.large import is_large
 from same.study.engines import Engine, Event, Job, local
@@ -78,7 +78,7 @@ def _jobs(plan: Plan, study: Study, data: Path | None) -> list[Job]:
             evaluate_run,
             protocols=("paper", "released"),
             networks=tuple(task for task in TASKS if task in networks),
-            floors=plan.floors(config),
+            floors=not get(config.method).trains,
             choose=plan.choose,
         )
         keep, place = study.plan.keep_models or config.key in first, study.folder / RUNS / config.key
@@ -107,7 +107,7 @@ def check_dataset(plan: Plan, dataset: str, store: GraphStore) -> None:
             raise InputError(f"--datasets: {dataset} is too large for a study, {why}")
         if config.batch_size < 2 * count:
             raise InputError(f"batch_size: {count} tasks need at least {2 * count} graphs per batch")
-        first = make_method(config).first_phase(config)
+        first = get(config.method).first_phase(config)
         if unknown := set(config.weights) - {*config.tasks, *(first.tasks if first else ())}:
             raise InputError(f"weights: {', '.join(unknown)}: not a task of every run of the study; leave it out")
 

@@ -13,12 +13,12 @@ def jobs(*after):
 
 def test_jobs_start_in_order_but_not_before_those_they_wait_for():
     first, second, third = jobs(CONFIGS[1].key, None, None)
-    waiting, planned = [first, second, third], {config.key for config in CONFIGS}
-    assert take(waiting, set(), planned) is second
-    assert take(waiting, {CONFIGS[1].key}, planned) is first
+    waiting, pending = [first, second, third], {config.key for config in CONFIGS}
+    assert take(waiting, pending) is second
+    assert take(waiting, pending - {CONFIGS[1].key}) is first
     assert waiting == [third]
-    assert take([first], set(), planned) is None
-    assert take([first], set(), {CONFIGS[0].key}) is first  # It would wait for a run that is not planned.
+    assert take([first], pending) is None
+    assert take([first], {CONFIGS[0].key}) is first  # It would wait for a run that is not planned.
 
 
 def test_a_job_is_trained_then_used_and_not_trained_again(tmp_path):

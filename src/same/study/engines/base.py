@@ -22,8 +22,6 @@ class Job:
     """A run to execute. Jobs are pickled and sent to other processes.
 
     Attributes:
-        config: configuration of the run.
-        folder: folder of the run.
         data: folder of local datasets.
         after: key of the run that must end before this one starts.
         then: called as `then(folder, data=data)` for the finished run; its return value comes back to the driver.
@@ -40,8 +38,7 @@ class Job:
     keep: bool = False
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """Summary of a run's training (None if it was given up), its history, and what `Job.then` returned."""
 
     training: dict[str, Any] | None
@@ -62,21 +59,14 @@ class Event(NamedTuple):
 
 Engine = Callable[[Sequence[Job], int], Iterator[Event]]
 """Executes jobs with a number of workers."""
+Report = Callable[[int, int, dict[str, Any]], None]
+"""Called with the progress of a training."""
 
 
-def execute(
-    job: Job,
-    report: Callable[[int, int, dict[str, Any]], None],
-    stop: Callable[[], bool],
-    saved: Callable[[], None] = lambda: None,
-) -> Outcome:
+def execute(job: Job, report: Report, stop: Callable[[], bool], saved: Callable[[], None] = lambda: None) -> Outcome:
     """Train one run, or continue it, and call `job.then`; a finished run is not trained again.
 
-    Args:
-        job: job to execute.
-        report: called with the progress of the training.
-        stop: polled after every step; returns whether to save and stop.
-        saved: called after training, from when on an interruption loses nothing.
+    `stop` is polled after every step; `saved` is called after training, from when on an interruption loses nothing.
     """
     from same.experiment import run
     from same.saved import read_history

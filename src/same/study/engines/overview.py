@@ -35,7 +35,7 @@ class Overview:
     def __enter__(self) -> "Overview":
         self.progress.start()
         if self.progress.disable:
-            self.progress.console.print(f"{self.done} of {self.total} runs are done")
+            self.say(f"{self.done} of {self.total} runs are done")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -57,5 +57,8 @@ class Overview:
             if failed or self.progress.disable:
                 seconds = time.monotonic() - self.started[event.key]
                 reason = f": {event.value.splitlines()[0]}" if failed else ""
-                count = f"[{self.done}/{self.total}]"
-                self.progress.console.print(f"{count} {name} {event.what} in {seconds:.0f} s{reason}")
+                self.say(f"[{self.done}/{self.total}] {name} {event.what} in {seconds:.0f} s{reason}")
+
+    def say(self, text: str) -> None:
+        """Print a line, above the bars if there are any."""
+        self.progress.console.print(text)

@@ -29,24 +29,20 @@ _UPLOAD_SECONDS, _UPLOAD_SHARE = 5.0, 0.02  # Least time between two uploads, an
 
 def read_files(folder: Path) -> Files:
     """All files of a run's folder that are not hidden; none if there is no folder."""
-    names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    return {str(name): (folder / name).read_bytes() for name in sorted(filter(_is_shown, names), key=_order)}
+    paths = [path for path in folder.rglob("[!.]*") if path.is_file()]
+    return _sorted({str(path.relative_to(folder)): path.read_bytes() for path in paths})
 
 
 def write_files(folder: Path, files: Files) -> None:
     """Write the files of a run into its folder."""
-    for name in sorted(files, key=_order):
+    for name, content in _sorted(files).items():
         with atomic(folder / name) as temporary:
-            temporary.write_bytes(files[name])
+            temporary.write_bytes(content)
 
 
-def _is_shown(name: Path) -> bool:
-    return not any(part.startswith(".") for part in name.parts)
-
-
-def _order(name: str | Path) -> tuple[bool, bool, str]:
+def _sorted(files: Files) -> Files:
     """The configuration comes first, the file that marks a run as finished last."""
-    return str(name) == RESULT, str(name) != CONFIG, str(name)
+    return dict(sorted(files.items(), key=lambda item: (item[0] == RESULT, item[0] != CONFIG, item[0])))
 
 
 class RemoteFolder:
@@ -93,7 +89,7 @@ class RemoteFolder:
         """All files that are not hidden."""
         places = self.files.find(self.root) if self.files.isdir(self.root) else []
         names = {str(place)[len(str(self.root).rstrip("/")) + 1 :]: place for place in places}
-        return {name: self.files.cat_file(place) for name, place in names.items() if _is_shown(Path(name))}
+        return {n: self.files.cat_file(place) for n, place in names.items() if not Path(n).name.startswith(".")}
 
     def _write(self, name: str, content: bytes) -> None:
         folder, _, last = f"{self.root}/{name}".rpartition("/")

@@ -29,7 +29,7 @@ def write_report(study: Study) -> Path:
     tables, claims = make_tables(study), check_claims(study)
     figures = make_figures(study, tables)
     parts = ["# Study", caption(study), MARKS.replace("*", r"\*")]
-    parts += ["## Claims", CHANCE, _grid([COLUMNS, *(claim[: len(COLUMNS)] for claim in claims)])] if claims else []
+    parts += ["## Claims", CHANCE, _grid([COLUMNS, *(claim[:-1] for claim in claims)])] if claims else []
     environment = Environment(loader=PackageLoader("same.study", "."), autoescape=True, trim_blocks=True)
     page = environment.get_template("report/report.html.j2").render(
         title=f"SAME: {', '.join(study.plan.datasets)}",
@@ -99,7 +99,7 @@ def to_markdown(table: Table) -> str:
     return f"## {table.title}\n\n{table.caption}\n\n{_grid(_texts(table))}\n"
 
 
-def _grid(rows: Sequence[Sequence[str]]) -> str:
+def _grid(rows: Sequence[Sequence[Any]]) -> str:
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     return "\n".join(f"| {' | '.join(text.replace('|', '&#124;') for text in row)} |" for row in lines)
 

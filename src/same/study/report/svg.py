@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # Text stays text.
     "text.parse_math": False,  # Names of datasets may contain dollar signs.
     "font.size": 9,
@@ -29,13 +29,7 @@ class Dot(NamedTuple):
 
 
 def bars(title: str, groups: Sequence[tuple[str, Sequence[tuple[str, float, float]]]], unit: str = "%") -> str:
-    """Groups of bars with whiskers.
-
-    Args:
-        title: title of the chart.
-        groups: (label, bars) of each group; a bar is (label, mean, standard deviation), and its label is in the legend.
-        unit: unit of the values.
-    """
+    """Groups (label, bars) of bars (label in the legend, mean, standard deviation)."""
     legend = list(dict.fromkeys(label for _, members in groups for label, _, _ in members))
 
     def draw(axes: Any) -> None:
@@ -60,16 +54,7 @@ def dots(
     ticks: Sequence[tuple[float, str]] | None = None,
     line: Sequence[tuple[float, float]] = (),
 ) -> str:
-    """Points in the colours of their groups.
-
-    Args:
-        title: title of the chart.
-        points: points, at least one.
-        groups: names of the groups.
-        x_label: label of the x axis.
-        ticks: ticks of the x axis as (place, text); round numbers by default.
-        line: points (x, y) of a staircase.
-    """
+    """Points in the colours of their groups, with ticks (place, text) of the x axis and a staircase (x, y)."""
 
     def draw(axes: Any) -> None:
         for x, y, group, note in points:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from same.metrics import Comparison, compare, delta_m, paired
-from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS, default_settings
+from same.study.plan import ALL, PAIRS, SAMES, SINGLES, TASKS, Variant, default_settings
 from same.study.published import NAMES, Published, published
 from same.study.results import Source, Study
 
@@ -26,8 +26,9 @@ _SHOWN = ("seed", "scaling", "degree", "walk", "encoder", "layers", "width", "pa
 
 def label(source: Source) -> str:
     """Name of a model in tables."""
-    extras = {"uncertainty": ", uncertainty", "gradnorm": ", gradnorm", "head": ", ANIL-like"}
-    return LABELS[source.model or source.method] + extras.get(source.weighting, "") + extras.get(source.adapts, "")
+    extras = {"fixed": "", "all": "", "head": ", ANIL-like"}
+    weighting = extras.get(source.weighting, f", {source.weighting}")
+    return LABELS[source.model or source.method] + weighting + extras[source.adapts]
 
 
 def scores(study: Study, dataset: str, source: Source, task: str) -> dict[int, float]:
@@ -212,25 +213,22 @@ def make_tables(study: Study) -> list[Table]:
 def _fill(key: str, spec: Spec, study: Study) -> Table:
     """One column per dataset, or per dataset and task if lines name no task. Rows that are not planned are left out."""
     planned = set(study.plan.variants())
-    lines = [line for line in spec.lines if planned.issuperset(source.variant for source in _sources(line))]
+    lines = [line for line in spec.lines if _needed(line) <= planned]
     tasks = ("",) if all(line.task for line in lines) else TASKS
     columns = [(dataset, task) for dataset in study.plan.datasets for task in tasks]
-    rows = []
-    for line in lines:
-        cells = [_cell(study, spec, line, dataset, line.task or task) for dataset, task in columns]
-        rows.append((line.label, line.model, cells))
+    rows = [(line.label, line.model, [_cell(study, spec, line, *column) for column in columns]) for line in lines]
     heads = [f"{dataset} {task.upper()}".strip() for dataset, task in columns]
     return Table(key, spec.title, heads, rows, caption(study, spec.lines[0].source.protocol), spec.first)
 
 
-def _sources(line: Line) -> list[Source]:
-    """All sources that a row needs."""
-    return [line.source, *(single_task(line.source, task) for task in line.source.tasks if line.task == DELTA)]
+def _needed(line: Line) -> set[Variant]:
+    source, tasks = line.source, line.source.tasks if line.task == DELTA else ()
+    return {source.variant, *(single_task(source, task).variant for task in tasks)}
 
 
-def _cell(study: Study, spec: Spec, line: Line, dataset: str, task: str) -> Cell:
-    source = line.source
-    if not line.task and task not in source.tasks:
+def _cell(study: Study, spec: Spec, line: Line, dataset: str, column: str) -> Cell:
+    source, task = line.source, line.task or column
+    if column and task not in source.tasks:
         return Cell(blank=True)
     values, test = scores(study, dataset, source, task), None
     base = spec.against(source, task) if spec.against and not source.model else source
@@ -248,10 +246,9 @@ def caption(study: Study, protocol: str = "paper") -> str:
     few = ", the number of splits in brackets where some are missing" if study.missing() else ""
     parts = [f"Protocol {protocol}"]
     for name, value in settings.items():
-        others = sorted(
-            {str(getattr(config, name)) for config in study.configs} - {str(value)} if name in _SHOWN else ()
-        )
+        tuned = {str(getattr(config, name)) for config in study.configs if name in _SHOWN}
         if name in _SHOWN or value != defaults.get(name):
+            others = sorted(tuned - {str(value)})
             parts.append(f"{name} {value}" + (f" ({' or '.join(others)} where tuned)" if others else ""))
     parts += ["C of linear probes chosen by validation loss"] if study.plan.choose else []
     parts += ["tuned configurations where there are any"] if study.plan.tuned else []

@@ -78,7 +78,7 @@ MUTATIONS = [
         "tasks/labelled.py",
         "torch.from_numpy(np.flatnonzero(~chosen))",
         "torch.arange(len(chosen))",
-        ("tests/tasks/test_node_classification.py::test_cut",),
+        ("tests/tasks/test_classification.py::test_cut_of_nodes",),
     ),
     Mutation(
         "wrong pooling",

@@ -21,11 +21,7 @@ def ranges(starts: Array, lengths: Array) -> Array:
 
 
 def pointers(lengths: Array) -> Array:
-    """Offsets of consecutive blocks: [0, l₀, l₀+l₁, …].
-
-    >>> pointers(np.array([2, 0, 3]))
-    array([0, 2, 2, 5])
-    """
+    """Offsets of consecutive blocks: [0, l₀, l₀+l₁, …]."""
     ptr = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=ptr[1:])
     return ptr

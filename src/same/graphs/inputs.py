@@ -72,9 +72,8 @@ class Inputs:
 
     def for_store(self, store: Any) -> "Inputs":
         """The same inputs, with the columns of a small store computed once."""
-        if store.x.shape[1] != len(self.mean):
-            count, fitted = store.x.shape[1], len(self.mean)
-            raise InputError(f"{store.name}: its nodes have {count} attributes, the inputs were fitted on {fitted}")
+        if (d := store.x.shape[1]) != len(self.mean):
+            raise InputError(f"{store.name}: its nodes have {d} attributes, the inputs were fitted on {len(self.mean)}")
         bare = replace(self, cache=None)
         if store.num_nodes * self.num_features * 4 > _CACHE_BYTES:
             return bare

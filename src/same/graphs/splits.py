@@ -54,8 +54,7 @@ def hold_out(store: GraphStore, validation: Any, seed: int = 0) -> Split:
 
     Args:
         store: the set.
-        validation: share of the graphs to hold out, in (0, 1), at random and stratified by graph class, at least two;
-            or their indices or mask.
+        validation: share of the graphs to hold out, stratified by class, at least two; or their indices or mask.
         seed: seed of the draw.
     """
     n = store.num_graphs

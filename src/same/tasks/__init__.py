@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from same.errors import InputError
-from same.graphs.examples import Examples
+from same.graphs.examples import Examples as Examples
 from same.graphs.store import GraphStore
 from same.nn.pairs import Pair
-from same.tasks.graph_classification import GraphClassification
-from same.tasks.link_prediction import LinkPrediction
-from same.tasks.node_classification import NodeClassification
-from same.tasks.regression import GraphRegression, NodeRegression
-from same.tasks.task import GraphTask, Task
+from same.tasks.classification import GraphClassification as GraphClassification
+from same.tasks.classification import NodeClassification as NodeClassification
+from same.tasks.link_prediction import LinkPrediction as LinkPrediction
+from same.tasks.regression import GraphRegression as GraphRegression
+from same.tasks.regression import NodeRegression as NodeRegression
+from same.tasks.task import GraphTask as GraphTask
+from same.tasks.task import Task as Task
 
+TaskKind = str | type[GraphTask] | GraphTask
 TASKS: dict[str, GraphTask] = {
     task.name: task
     for task in (GraphClassification(), NodeClassification(), LinkPrediction(), GraphRegression(), NodeRegression())
@@ -25,11 +28,7 @@ def offered(store: GraphStore) -> list[str]:
 
 
 def make_tasks(
-    kinds: Sequence[str | type[GraphTask] | GraphTask],
-    store: GraphStore,
-    *,
-    pair: Pair = "symmetric",
-    linear_heads: bool = False,
+    kinds: Sequence[TaskKind], store: GraphStore, *, pair: Pair = "symmetric", linear_heads: bool = False
 ) -> list[GraphTask]:
     """Make tasks for a set.
 
@@ -38,10 +37,6 @@ def make_tasks(
         store: the set; it must have what the tasks need.
         pair: pair features of the head of link prediction.
         linear_heads: leave out the hidden layer of the heads of graphs and pairs.
-
-    >>> from same.graphs import planted
-    >>> [task.classes for task in make_tasks(["gc", NodeClassification("node_y")], planted(30))]
-    [('alike', 'unlike', 'any'), ('role 0', 'role 1', 'role 2')]
     """
     options: dict[type[GraphTask], dict[str, Any]] = {
         GraphClassification: {"linear": linear_heads},
@@ -62,18 +57,3 @@ def make_tasks(
     if not names or len(set(names)) < len(names):
         raise InputError(f"tasks: {','.join(names) or 'none'}: name one or more, each once")
     return tasks
-
-
-__all__ = [
-    "TASKS",
-    "Examples",
-    "GraphClassification",
-    "GraphRegression",
-    "GraphTask",
-    "LinkPrediction",
-    "NodeClassification",
-    "NodeRegression",
-    "Task",
-    "make_tasks",
-    "offered",
-]

@@ -5,7 +5,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from same.errors import InputError
@@ -15,7 +14,7 @@ from same.graphs.flat import Array
 from same.graphs.labels import Level, Value
 from same.graphs.store import GraphStore
 from same.nn.heads import GraphHead, NodeHead
-from same.tasks.task import GraphTask, loss_of, share
+from same.tasks.task import GraphTask, share
 
 
 class LabelTask(GraphTask):
@@ -57,20 +56,6 @@ class LabelTask(GraphTask):
         if labels is None:
             raise InputError(f"{self.name}: the graphs have no {self.level} labels {self.column or 'y'!r}")
         return Examples(batch, labels.y)
-
-
-class Classification(LabelTask):
-    """A task that predicts one of several classes."""
-
-    kind = "classes"
-
-    def loss(self, output: Tensor, examples: Examples) -> Tensor:
-        """Cross-entropy."""
-        return loss_of(F.cross_entropy, output, examples.y)
-
-    def score(self, output: Tensor, examples: Examples) -> float:
-        """Accuracy."""
-        return float((output.argmax(1) == examples.y).float().mean()) if len(examples.y) else 0.0
 
 
 class GraphLevel(LabelTask):

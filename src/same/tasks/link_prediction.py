@@ -46,10 +46,8 @@ class LinkPrediction(GraphTask):
         pairs, graph = _non_edges(batch, np.diff(batch.edge_ptr.numpy()), rng)
         apart = ranks(graph, rng) < share(np.bincount(graph, minlength=batch.num_graphs), 0.2)[graph]
         edges = batch.edges.numpy()
-        return (
-            _examples(thinned, edges[:, ~removed], pairs[:, ~apart], rng),
-            _examples(thinned, edges[:, removed], pairs[:, apart], rng),
-        )
+        support = _examples(thinned, edges[:, ~removed], pairs[:, ~apart], rng)
+        return support, _examples(thinned, edges[:, removed], pairs[:, apart], rng)
 
     def examples(self, batch: GraphBatch, rng: np.random.Generator) -> Examples:
         """A fifth of the edges of each graph, removed, and as many random non-edges."""
@@ -74,8 +72,9 @@ class LinkPrediction(GraphTask):
 
 def _remove(batch: GraphBatch, rng: np.random.Generator) -> tuple[Array, GraphBatch]:
     """Mask of the edges to remove, a fifth of each graph's, and the batch without them."""
-    graph = _groups(batch.edge_ptr.numpy())
-    removed = ranks(graph, rng) < share(np.diff(batch.edge_ptr.numpy()), 0.2)[graph]
+    counts = np.diff(batch.edge_ptr.numpy())
+    graph = np.repeat(np.arange(len(counts)), counts)
+    removed = ranks(graph, rng) < share(counts, 0.2)[graph]
     return removed, batch.drop_edges(torch.from_numpy(removed))
 
 
@@ -90,20 +89,12 @@ def _examples(batch: GraphBatch, edges: Array, others: Array, rng: np.random.Gen
     return Examples(batch, y, torch.from_numpy(pairs))
 
 
-def _groups(ptr: Array) -> Array:
-    return np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-
-
 def _non_edges(batch: GraphBatch, wanted: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """[2, p] random non-edges without repeats, and [p] the graph of each, sorted.
 
     The pairs u < v of a graph of n nodes are numbered 0..n(n-1)/2-1 row by row, and the non-edges are numbered among
     themselves. Distinct numbers of non-edges are drawn, converted to numbers of pairs, and then to pairs.
-
-    Args:
-        batch: graphs with all of their edges.
-        wanted: [g] number of non-edges for each graph; a graph with fewer gives all of them.
-        rng: generator of the draw.
+    There are [g] `wanted` ones for each graph; a graph with fewer gives all of them.
     """
     starts, edge_ptr = batch.node_ptr.numpy(), batch.edge_ptr.numpy()
     n, m = np.diff(starts), np.diff(edge_ptr)
@@ -113,7 +104,7 @@ def _non_edges(batch: GraphBatch, wanted: Array, rng: np.random.Generator) -> tu
 
     # Before the i-th edge of a graph come (its number - i) non-edges.
     u, v = batch.edges.numpy()
-    of = _groups(edge_ptr)
+    of = np.repeat(np.arange(len(m)), m)
     u, v = u - starts[of], v - starts[of]
     number = u * n[of] - u * (u + 1) // 2 + v - u - 1
     before = number - (np.arange(len(u)) - edge_ptr[of]) + first[of]

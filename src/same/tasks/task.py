@@ -35,8 +35,7 @@ class GraphTask(Task):
     A new task is one class with these methods. It is made without a set of graphs; `bind` adapts it to one.
     """
 
-    kind: ClassVar[Kind]
-    """What the task predicts, which decides its metrics."""
+    kind: ClassVar[Kind]  # What the task predicts, which decides its metrics.
 
     def bind(self, store: GraphStore) -> Self:
         """The task for a set, where a task depends on it, as the number of classes does."""

@@ -79,16 +79,9 @@ def open_store(folder: str | Path) -> GraphStore:
         for i, about in enumerate(header["labels"]):
             classes = None if about["classes"] is None else tuple(about["classes"])
             labels[str(about["name"])] = Labels(about["level"], arrays[f"labels{i}"], classes, arrays.get(f"known{i}"))
-        store = GraphStore(
-            name=str(header["name"]),
-            x=arrays["x"],
-            node_ptr=arrays["node_ptr"],
-            edges=arrays["edges"].T,
-            edge_ptr=arrays["edge_ptr"],
-            labels=labels,
-            notes=tuple(map(str, header["notes"])),
-            checked=False,
-        )
+        name, notes = str(header["name"]), tuple(map(str, header["notes"]))
+        x, node_ptr, edges, edge_ptr = (arrays[key] for key in ("x", "node_ptr", "edges", "edge_ptr"))
+        store = GraphStore(name, x, node_ptr, edges.T, edge_ptr, labels, notes, checked=False)
         _check_shapes(store, folder)
     except FileNotFoundError as error:
         raise InputError(f"{error.filename}: missing; {folder} is not a complete store") from error

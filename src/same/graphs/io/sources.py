@@ -17,8 +17,7 @@ from typing import Any
 from same.errors import InputError
 from same.files import atomic
 from same.graphs.io.folder import HEADER, open_store
-from same.graphs.io.networkx import from_networkx
-from same.graphs.io.pyg import from_pyg
+from same.graphs.io.objects import from_networkx, from_pyg
 from same.graphs.io.tu import MAX_BYTES, read_tu
 from same.graphs.planted import planted
 from same.graphs.store import GraphStore
@@ -124,8 +123,7 @@ def is_path(source: str) -> bool:
 
 def fetch(name: str, data: str | Path | None = None) -> Path:
     """Path of a named set, which is downloaded into the cache if it is not on this machine."""
-    path = find(name, data)
-    return _download(ALIASES.get(name, name)) if path is None else path
+    return find(name, data) or _download(ALIASES.get(name, name))
 
 
 def find(name: str, data: str | Path | None = None) -> Path | None:
@@ -155,9 +153,8 @@ def catalogue(data: str | Path | None = None) -> list[dict[str, Any]]:
 
 def cache_folder() -> Path:
     """Folder of downloads: `SAME_CACHE`, or `same` in the user's cache folder."""
-    if chosen := os.environ.get("SAME_CACHE"):
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "same"
+    default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "same")
+    return Path(os.environ.get("SAME_CACHE") or default)
 
 
 def check_contents(name: str, store: GraphStore) -> None:

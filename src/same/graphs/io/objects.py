@@ -1,4 +1,4 @@
-"""Conversion from and to PyTorch Geometric's `Data`."""
+"""Conversion of objects of other libraries: from and to PyTorch Geometric, and from networkx."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -30,12 +30,6 @@ def from_pyg(
         node_labels: number of one-hot node labels in the last columns of `x`. They become the column `node_y` and
             are removed from `x`. By default what a `TUDataset` says of itself, and 0 for anything else.
         labels: names of further attributes to read as columns of labels.
-
-    >>> import torch
-    >>> from torch_geometric.data import Data
-    >>> graph = Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.tensor([0]))
-    >>> from_pyg([graph, graph])
-    GraphStore('graphs', graphs=2, nodes=6, edges=4, attributes=2)
     """
     from torch_geometric.data import Data
 
@@ -45,10 +39,37 @@ def from_pyg(
     for i, item in enumerate(items):
         if not isinstance(item, Data):
             raise InputError(f"{name}: graph {i} is {type(item).__name__}, expected PyG's Data")
-    return join_graphs(name, items, node_labels=node_labels, labels=labels)
+    return _join(name, items, node_labels=node_labels, labels=labels)
 
 
-def join_graphs(name: str, items: Sequence[Any], *, node_labels: int = 0, labels: Sequence[str] = ()) -> GraphStore:
+def from_networkx(graphs: Iterable[Any], *, name: str = "graphs", node_y: str = "y") -> GraphStore:
+    """Convert networkx graphs to a store; nodes keep their order, and edges are taken as undirected.
+
+    The node attribute `x`, a number or a list of numbers, holds the inputs. The graph attribute `graph.graph["y"]`
+    holds the class (whole number, text) or the targets (floats) of a graph.
+
+    Args:
+        graphs: the graphs.
+        name: name of the set.
+        node_y: node attribute with the classes or targets of the nodes.
+    """
+    items: list[dict[str, Any]] = []
+    for i, graph in enumerate(graphs):
+        place = {node: k for k, node in enumerate(graph)}
+        edges = [(place[u], place[v]) for u, v in graph.edges()]
+        item: dict[str, Any] = {"num_nodes": len(graph), "edge_index": list(zip(*edges, strict=True)) or None}
+        item["y"] = [graph.graph["y"]] if graph.graph.get("y") is not None else None
+        for key, attribute in (("x", "x"), ("node_y", node_y)):
+            values = [attributes.get(attribute) for _, attributes in graph.nodes(data=True)]
+            missing = [node for node, value in zip(graph, values, strict=True) if value is None]
+            if missing and len(missing) < len(values):
+                raise InputError(f"{name}: node {missing[0]!r} of graph {i} has no {attribute!r}, others have")
+            item[key] = None if missing else values
+        items.append(item)
+    return _join(name, items)
+
+
+def _join(name: str, items: Sequence[Any], *, node_labels: int = 0, labels: Sequence[str] = ()) -> GraphStore:
     """Join graphs to a store, see `from_pyg`; they are `Data`, or dictionaries with the same keys."""
     if not items:
         raise InputError(f"{name}: there are no graphs")

@@ -134,7 +134,7 @@ def permuted(batch: GraphBatch, rng) -> tuple[GraphBatch, torch.Tensor]:
     back = torch.argsort(new)
     edges = new[batch.edges].sort(dim=0).values
     edges = edges[:, np.lexsort(edges.flip(0).numpy())]
-    labels = {**batch.labels, "node_y": batch.node_y[back]}
+    labels = {**batch.labels, "node_y": batch.labels["node_y"].take(back)}
     return replace(batch, x=batch.x[back], labels=labels, edges=edges), new
 
 

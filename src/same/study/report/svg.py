@@ -42,7 +42,7 @@ def bars(title: str, groups: Sequence[tuple[str, Sequence[tuple[str, float, floa
             start += len(members) + 1
         axes.set_xticks(centres, [group for group, _ in groups])
 
-    return _chart(title, 1 + sum(0.25 * len(members) + 0.3 for _, members in groups), 3, draw, legend)
+    return _chart(title, max(5, sum(0.25 * len(members) + 0.3 for _, members in groups)), 3, draw, legend)
 
 
 def dots(
@@ -87,13 +87,15 @@ def _chart(title: str, width: float, height: float, draw: Callable[[Any], None],
 
     text = io.StringIO()
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": title}):
-        figure = Figure((max(width, 0.09 * len(title)), height), layout="constrained", facecolor="none")
+        width = max(width, 0.6 + 0.09 * len(title))
+        figure = Figure((width, height), layout="constrained", facecolor="none")
         axes = figure.subplots()
         axes.set_facecolor("none")
         axes.set_title(title)
         draw(axes)
         handles = [Patch(color=f"C{number}", label=label) for number, label in enumerate(legend)]
-        figure.legend(handles=handles, loc="outside lower left", ncols=min(len(handles) or 1, 5), frameon=False)
+        columns = int(width / (0.55 + 0.08 * max(map(len, legend), default=0)))
+        figure.legend(handles=handles, loc="outside lower left", ncols=max(columns, 1), frameon=False)
         figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     svg = text.getvalue()
     return re.sub(rf"<g id=(['\"]){_NOTE}(.*?)\1>", r"<g><title>\2</title>", svg[svg.index("<svg") :])

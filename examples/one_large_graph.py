@@ -1,9 +1,9 @@
-"""One large graph: cut it into ego-nets, and node classification and link prediction work as on many small graphs.
+"""Learn from one large graph: cut into ego-nets, it serves node classification and link prediction.
 
-The network is like one of citations: 2 400 papers of six fields, each with 40 words that hint at its field, joined
-mostly within a field. Half of the papers, drawn at random, and the links among them are learned from; the other half
-and the links among them are the test: no ego-net of one half holds a node or an edge of the other. The links to be
-told are taken out before ego-nets are cut, and a node's embedding is that of the centre of its own ego-net.
+The network resembles one of citations: 2,400 papers of six fields. Each paper shows 40 words that hint at its field,
+and most links stay within a field. The model is trained on a random half of the papers and the links among them, and
+tested on the other half: no ego-net of one half contains a node or an edge of the other. Links to predict are removed
+before ego-nets are cut. The embedding of a node is that of the centre of its ego-net.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ Array, Rng = np.ndarray, np.random.Generator
 
 
 def network(rng: Rng, nodes: int = 2400, fields: int = 6) -> tuple[Array, Array, csr_array]:
-    """Words, fields and links: a stochastic block model whose nodes show a few words of their field."""
+    """Generate words, fields and links: a stochastic block model whose nodes show a few words of their field."""
     field = rng.integers(0, fields, nodes)
     u, v = np.triu_indices(nodes, 1)
     joined = rng.random(len(u)) < np.where(field[u] == field[v], 0.025, 0.00125)
@@ -37,7 +37,7 @@ def both_ways(u: Array, v: Array, nodes: int) -> csr_array:
 
 
 def hide(links: csr_array, rng: Rng) -> tuple[csr_array, Array, Array]:
-    """The links without a tenth of them; pairs, which are those and as many that are no links; and which are links."""
+    """Remove a tenth of the links. Return the rest, pairs (removed links and non-links), and which pairs are links."""
     u, v = triu(links).nonzero()
     gone = rng.random(len(u)) < 0.1
     a, b = rng.integers(0, links.shape[0], (2, gone.sum()))
@@ -47,7 +47,7 @@ def hide(links: csr_array, rng: Rng) -> tuple[csr_array, Array, Array]:
 
 
 def ego_nets(words: Array, field: Array, links: csr_array, rng: Rng, size: int = 24) -> GraphStore:
-    """A graph for each node: itself, first, then its neighbours and their neighbours, at most `size` in all."""
+    """Cut one graph per node: the node itself first, then its neighbours and their neighbours, at most `size` nodes."""
     n = len(words)
     near = (links @ links + 1e3 * links + 1e6 * identity(n)).tocoo()
     centre, node = near.row.astype(np.int64), near.col.astype(np.int64)
@@ -55,7 +55,7 @@ def ego_nets(words: Array, field: Array, links: csr_array, rng: Rng, size: int =
     centre, node = centre[order], node[order]
     first = np.arange(len(centre)) - np.searchsorted(centre, centre) < size
     centre, node = centre[first], node[first]
-    # Every link of every member is kept where it leads to another member of the same ego-net.
+    # Keep the links between members of the same ego-net.
     degree = np.diff(links.indptr)[node]
     start = np.repeat(np.arange(len(node)), degree)
     wanted = centre[start] * n + links.indices[ranges(links.indptr[node], degree)]
@@ -66,13 +66,13 @@ def ego_nets(words: Array, field: Array, links: csr_array, rng: Rng, size: int =
 
 
 def main() -> dict[str, float]:
-    """Learns from one half of the network, and tells the fields and links of the other."""
+    """Train on one half of the network, and predict the fields and links of the other."""
     rng = np.random.default_rng(0)
     words, field, links = network(rng)
     halves = np.array_split(rng.permutation(len(words)), 2)
     shown, pairs, joined = zip(*(hide(links[half][:, half], rng) for half in halves), strict=True)
     nets = [ego_nets(words[half], field[half], rest, rng) for half, rest in zip(halves, shown, strict=True)]
-    model = same.SAME(tasks=("nc", "lp"), width=64, max_epochs=15, batch_size=64).fit(nets[0])
+    model = same.GraphEncoder(tasks=("nc", "lp"), width=64, max_epochs=15, batch_size=64).fit(nets[0])
 
     def links_from(rows: list[Array]) -> float:
         x = [pair_features(*map(torch.from_numpy, both), "symmetric") for both in zip(rows, pairs, strict=True)]
@@ -80,17 +80,17 @@ def main() -> dict[str, float]:
         return float(roc_auc_score(joined[1], probe.decision_function(x[1])))
 
     raw, y = [words[half] for half in halves], [field[half] for half in halves]
-    found = {
+    scores = {
         "field, own head": float(np.mean(model.predict(nets[1], task="nc")[nets[1].node_ptr[:-1]] == y[1])),
         "field, words alone": LogisticRegression(max_iter=1000).fit(raw[0], y[0]).score(raw[1], y[1]),
         "field, most common": float(np.bincount(y[1]).max() / len(y[1])),
         "links, embeddings (ROC AUC)": links_from([model.transform(part)[part.node_ptr[:-1]] for part in nets]),
         "links, words alone (ROC AUC)": links_from(raw),
     }
-    print(nets[0])
-    for name, score in found.items():
-        print(f"{name:30} {score:.3f}")
-    return found
+    print(f"{nets[0]}; test scores:")
+    for name, score in scores.items():
+        print(f"  {name:30} {score:.3f}")
+    return scores
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A task of your own is one class: here, tell whether a node is on a triangle, beside node classification.
+"""Add a task: predict which nodes lie on a triangle, together with node classification.
 
-A task says what a set must have, which head it wants, how to cut graphs into a support and a target set, and its loss
-and score. Everything else, from episodes to saved models, works as for the built-in ones.
+A task is one class. It says what a set of graphs must have, which head it needs, how to cut graphs into a support and a
+target set, and its loss and score. Episodes, training, saving and loading then work as for the built-in tasks.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from same.tasks import Examples, GraphTask
 
 
 class Triangles(GraphTask):
-    """Tell which nodes are on a triangle. The label is in the graphs: it costs nothing."""
+    """Predict whether a node lies on a triangle. The labels come from the edges, so no annotation is needed."""
 
     name = "triangles"
     kind = "classes"
@@ -42,7 +42,7 @@ class Triangles(GraphTask):
         return Examples(batch, on_triangle(batch))
 
     def features(self, h: Tensor, examples: Examples) -> Tensor:
-        """What a probe sees: the embeddings as they are."""
+        """Input of a linear probe: the embeddings as they are."""
         return h if examples.index is None else h[examples.index]
 
     def loss(self, output: Tensor, examples: Examples) -> Tensor:
@@ -55,27 +55,28 @@ class Triangles(GraphTask):
 
 
 def on_triangle(batch: GraphBatch) -> Tensor:
-    """[nodes] 1 where two neighbours of a node are joined, else 0."""
+    """[nodes] 1 where two neighbours of a node are linked, else 0."""
     a = torch.sparse_coo_tensor(batch.edge_index, torch.ones(batch.edge_index.shape[1]), (batch.num_nodes,) * 2)
-    paths = (a @ a) * a  # Paths of two steps between nodes that are joined.
+    paths = (a @ a) * a  # Paths of two steps between linked nodes.
     return (torch.sparse.sum(paths, dim=1).to_dense() > 0).long()
 
 
 def main() -> dict[str, float]:
-    """Learns it together with the nodes' classes."""
+    """Train both tasks at once and compare each with the most frequent class."""
     graphs = same.graphs.planted(150)
     train, test = graphs[:100], graphs[100:]
-    model = same.SAME(tasks=("nc", Triangles), encoder="gin", width=32, degree=8, max_epochs=80).fit(train)
+    model = same.GraphEncoder(tasks=("nc", Triangles), encoder="gin", width=32, degree=8, max_epochs=80).fit(train)
     y = on_triangle(test.cut(np.arange(len(test)))).numpy()
-    found = {
+    scores = {
         "triangles": model.score(test, task="triangles"),
         "triangles, most common answer": float(max(y.mean(), 1 - y.mean())),
         "nc": model.score(test, task="nc"),
         "nc, most common answer": float(np.bincount(test.node_y).max() / test.num_nodes),
     }
-    for name, score in found.items():
-        print(f"{name:32} {score:.3f}")
-    return found
+    print("test accuracy")
+    for name, score in scores.items():
+        print(f"  {name:32} {score:.3f}")
+    return scores
 
 
 if __name__ == "__main__":

@@ -46,12 +46,6 @@ def test_text_keeps_all_characters():
         assert column.values.tolist() == ["\0", ""]
 
 
-def test_entries_of_each_class_are_counted():
-    assert Labels.of(["b", "a", "b"], "graph").matched(("c", "b")).counts == {"c": 0, "b": 2, "a": 1}
-    assert Labels("graph", np.array([0, -1], np.int32), ("a",), np.array([True, False])).counts == {"a": 1}
-    assert Labels.of([0.5], "graph").counts == {}
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -101,6 +95,8 @@ def test_matching_is_by_value(values, classes):
 
 
 def test_matching_compares_values_not_text():
+    column = Labels.of([3, 1, 7], "graph").matched((1, 2, 3))
+    assert (column.y.tolist(), column.classes) == ([2, 0, 3], (1, 2, 3, 7))
     assert Labels.of([True, False], "graph").matched((0, 1)).y.tolist() == [1, 0]
     assert Labels.of(["1"], "graph").matched((0, 1)).classes == (0, 1, "1")
     assert Labels.of(["1"], "graph").matched((0, 1)).values.tolist() == ["1"]

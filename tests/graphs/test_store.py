@@ -160,6 +160,17 @@ def test_the_default_columns_have_views():
     assert bare.graph_y is bare.node_y is bare.graph_classes is bare.node_classes is None
 
 
+def test_graphs_and_nodes_of_each_class_are_counted():
+    store = replace(random_store(0, [1, 2]), labels={})
+    assert store.counts("graph") == store.with_labels("y", [0.5, 1.0]).counts("graph") == {}
+    assert store.with_labels("y", Labels.of(["b", "b"], "graph").matched(("a", "b"))).counts("graph") == {
+        "a": 0,
+        "b": 2,
+    }
+    half = Labels("node", np.array([0, -1, 0], np.int32), (7,), np.array([True, False, True]))
+    assert store.with_labels("node_y", half).counts("node") == {7: 2}
+
+
 def test_as_many_values_as_nodes_belong_to_nodes_unless_every_graph_has_one_node():
     dots = {"x": np.ones((2, 1)), "edge_index": [[], []]}
     assert GraphStore.build("a", sizes=[2], labels={"y": [0, 1]}, **dots).node_y.tolist() == [0, 1]

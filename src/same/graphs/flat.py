@@ -10,11 +10,7 @@ _EXACT = 2**24  # float32 represents every integer up to here.
 
 
 def ranges(starts: Array, lengths: Array) -> Array:
-    """Concatenate the integer ranges start, start+1, …, start+length-1.
-
-    >>> ranges(np.array([5, 0]), np.array([2, 3]))
-    array([5, 6, 0, 1, 2])
-    """
+    """Concatenate the integer ranges start, start+1, …, start+length-1."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)

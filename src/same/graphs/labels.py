@@ -98,13 +98,6 @@ class Labels:
         kinds = {type(value) for value in self.classes}
         return np.array(self.classes, object if len(kinds) > 1 or str in kinds else None)[np.asarray(self.y)]
 
-    @property
-    def counts(self) -> dict[Value, int]:
-        """Number of entries of each class; empty for numbers."""
-        classes = self.classes or ()
-        codes = self.y[self.y >= 0] if classes else np.empty(0, np.int64)
-        return dict(zip(classes, np.bincount(codes, minlength=len(classes)).tolist(), strict=True))
-
     def map(self, change: Callable[[Any], Any]) -> "Labels":
         """The column with a function applied to its arrays."""
         return Labels(self.level, change(self.y), self.classes, None if self.known is None else change(self.known))
@@ -117,10 +110,6 @@ class Labels:
         """The same classes coded by another sequence of classes, matched by value.
 
         Values that `classes` lacks follow after it: no model of these classes predicts their codes.
-
-        >>> column = Labels.of([3, 1, 7], "graph").matched((1, 2, 3))
-        >>> column.y.tolist(), column.classes
-        ([2, 0, 3], (1, 2, 3, 7))
         """
         if self.classes is None:
             raise InputError("numbers cannot be matched to classes; give classes as whole numbers, booleans or text")
@@ -157,6 +146,14 @@ class Graphs:
         """The column that `column_name` names; None if there is none."""
         column = self.column_name(level, name)
         return None if column is None else self.labels[column]
+
+    def counts(self, level: Level) -> dict[Value, int]:
+        """Number of graphs or nodes of each class; empty without classes."""
+        column = self.column(level)
+        if column is None or column.classes is None:
+            return {}
+        counts = np.bincount(column.y[column.y >= 0], minlength=len(column.classes))
+        return dict(zip(column.classes, counts.tolist(), strict=True))
 
     @property
     def graph_y(self) -> Any:

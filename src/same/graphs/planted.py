@@ -10,7 +10,6 @@ from same.graphs.store import GraphStore
 from same.seeding import stream
 
 _ROLES = 3
-_FEATURES = 24
 _WIRING = ("alike", "unlike", "any")
 
 
@@ -50,7 +49,7 @@ def planted(graphs: int = 300, seed: int = 0) -> GraphStore:
     nearness = ((1 + np.cos(angle[u] - angle[v])) / 2) ** 8
     joined = rng.random(len(u)) < 2 * wanted[wiring[graph[u]], np.arange(len(u))] * nearness
 
-    x = rng.normal(scale=0.7, size=(n, _FEATURES))
+    x = rng.normal(scale=0.7, size=(n, 24))
     x[np.arange(n), role] += 1.4 * sign[graph]
     x[np.arange(n), _ROLES + role] += 0.4
     x[:, 2 * _ROLES : 2 * _ROLES + 2] += 0.56 * np.stack([np.cos(angle), np.sin(angle)], axis=1)

@@ -78,9 +78,7 @@ def hold_out(store: GraphStore, validation: Any, seed: int = 0) -> Split:
 
 def rare_classes(store: GraphStore) -> list[str]:
     """Graph classes with fewer graphs than there are parts, as `name (count)`."""
-    column = store.column("graph")
-    counts = {} if column is None else column.counts
-    return [f"{name} ({count})" for name, count in counts.items() if count < PARTS]
+    return [f"{name} ({count})" for name, count in store.counts("graph").items() if count < PARTS]
 
 
 def _shuffled(store: GraphStore, seed: int) -> tuple[Array, Array]:

@@ -7,7 +7,6 @@ import numpy as np
 
 from same.graphs.flat import Array
 from same.graphs.io.sources import KNOWN, contents
-from same.graphs.labels import Level
 from same.graphs.splits import PARTS, rare_classes
 from same.graphs.store import GraphStore
 
@@ -35,8 +34,8 @@ def summarise(store: GraphStore) -> dict[str, Any]:
         "nodes_per_graph": _spread(np.diff(store.node_ptr)),
         "degree": _spread(degrees),
         "isolated_nodes": int((degrees == 0).sum()),
-        "graph_classes": _balance(store, "graph"),
-        "node_classes": _balance(store, "node"),
+        "graph_classes": {str(value): count for value, count in store.counts("graph").items()} or None,
+        "node_classes": {str(value): count for value, count in store.counts("node").items()} or None,
         "constant_columns": np.flatnonzero((store.x == store.x[:1]).all(axis=0)).tolist(),
         "duplicate_columns": [columns for columns in same_columns.values() if len(columns) > 1],
         "as_known": None if expected is None else contents(store) == expected,
@@ -46,9 +45,3 @@ def summarise(store: GraphStore) -> dict[str, Any]:
 
 def _spread(values: Array) -> dict[str, float]:
     return {"min": int(values.min()), "mean": round(float(values.mean()), 2), "max": int(values.max())}
-
-
-def _balance(store: GraphStore, level: Level) -> dict[str, int] | None:
-    column = store.column(level)
-    counts = {} if column is None else column.counts
-    return {str(value): count for value, count in counts.items()} or None

@@ -1,4 +1,7 @@
+import errno
 import http.server
+import logging
+import os
 import ssl
 import threading
 import zipfile
@@ -11,6 +14,7 @@ import pytest
 import trustme
 
 from helpers import random_store, write_tu, zip_tu
+from same import files
 from same.errors import InputError
 from same.graphs import as_store, load, save_store, to_pyg
 from same.graphs.io import sources
@@ -208,6 +212,67 @@ def test_the_papers_proteins_is_proteins_full(tmp_path, monkeypatch):
     monkeypatch.setitem(sources.KNOWN, "PROTEINS_full", sources.contents(load(write_tu(tmp_path / "TOY"))))
     write_tu(tmp_path / "data" / "PROTEINS_full", name="PROTEINS_full")
     assert load("PROTEINS", tmp_path / "data").name == "PROTEINS_full"
+
+
+def test_a_set_is_parsed_once_until_it_changes(tmp_path, monkeypatch):
+    folder = write_tu(tmp_path / "TOY")
+    reads = []
+    read_tu = sources.read_tu
+    monkeypatch.setattr(sources, "read_tu", lambda path: reads.append(path) or read_tu(path))
+    first, second = load(folder), load(folder)
+    assert len(reads) == 1
+    assert isinstance(second.x.base, np.memmap)
+    assert np.array_equal(first.x, second.x)
+    write_tu(folder, graph_labels="5\n7\n")
+    os.utime(folder / "TOY_graph_labels.txt", ns=(1, 1))
+    assert load(folder).graph_classes == (5, 7)
+    assert len(reads) == 2
+
+
+def test_a_damaged_cache_is_read_again_with_a_warning(tmp_path, empty_cache, caplog):
+    folder = write_tu(tmp_path / "TOY")
+    load(folder)
+    (damaged,) = empty_cache.rglob("x.bin")
+    damaged.write_bytes(b"")
+    with caplog.at_level(logging.WARNING, "same"):
+        assert load(folder).x.shape == (7, 2)
+    assert "reading the source again" in caplog.text
+
+
+def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
+    folder = write_tu(tmp_path / "TOY")
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("SAME_CACHE", str(blocked / "cache"))
+    with pytest.raises(InputError, match=r"cannot be written .*SAME_CACHE"):
+        load(folder)
+    monkeypatch.setenv("SAME_CACHE", str(tmp_path / "cache"))
+
+    def denied(self, *args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(files.Path, "mkdir", denied)
+    with pytest.raises(InputError, match=r"Permission denied.*SAME_CACHE"):
+        load(folder)
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, empty_cache, monkeypatch):
+    folder = write_tu(tmp_path / "TOY")
+    written = []
+
+    class Full(np.ndarray):
+        def tofile(self, file):
+            written.append(file.name)
+            file.write(b"some")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(
+        "same.graphs.io.folder.np.ascontiguousarray", lambda a, dtype=None: np.array(a, dtype).view(Full)
+    )
+    with pytest.raises(InputError, match=r"the disk is full; .*SAME_CACHE"):
+        load(folder)
+    assert written
+    assert files_in(empty_cache) == set()
 
 
 def test_all_forms_give_the_same_store(tmp_path):

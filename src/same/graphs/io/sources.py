@@ -1,9 +1,11 @@
 """Sets of graphs in any form: by name, on this machine or downloaded; by path; or as objects of other libraries."""
 
 import difflib
+import hashlib
 import logging
 import os
 import re
+import shutil
 import ssl
 import sys
 import time
@@ -15,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from same.errors import InputError
-from same.files import atomic
-from same.graphs.io.folder import HEADER, open_store
+from same.files import atomic, clean
+from same.graphs.io.folder import HEADER, open_store, save_store
 from same.graphs.io.objects import from_networkx, from_pyg
 from same.graphs.io.tu import MAX_BYTES, read_tu
 from same.graphs.planted import planted
@@ -48,14 +50,13 @@ KNOWN = {
 """The paper's four sets: numbers of graphs, nodes, edges and attributes, graphs of each class, and node classes."""
 
 _TRIES = 3
+_READER = 3  # Increase it when the reader's result changes, so that sets in the cache are read again.
 
 
 def contents(store: GraphStore) -> tuple[Any, ...]:
     """Counts by which a set is recognised, see `KNOWN`."""
-    column = store.column("graph")
-    graphs = () if column is None else tuple(column.counts.values())
     sizes = (store.num_graphs, store.num_nodes, store.num_edges, store.x.shape[1])
-    return *sizes, graphs, len(store.node_classes or ())
+    return *sizes, tuple(store.counts("graph").values()), len(store.node_classes or ())
 
 
 def load(source: str | Path, data: str | Path | None = None) -> GraphStore:
@@ -71,10 +72,10 @@ def load(source: str | Path, data: str | Path | None = None) -> GraphStore:
         return planted()
     if is_path(text):
         path = Path(text)
-        store = open_store(path) if (path / HEADER).is_file() else read_tu(path)
+        store = open_store(path) if (path / HEADER).is_file() else _read_cached(path)
     else:
         name = ALIASES.get(text, text)
-        store = read_tu(fetch(text, data))
+        store = _read_cached(fetch(text, data))
         check_contents(name, store)
         if name != text:
             log.info("%s: using %s, the set that the paper calls %s", text, name, text)
@@ -94,25 +95,42 @@ def as_store(graphs: Any) -> GraphStore:
         return graphs
     if isinstance(graphs, str | Path):
         return load(graphs)
-    if _is(graphs, "torch_geometric.data", "Dataset"):
+    if isinstance(graphs, _loaded("torch_geometric.data", "Dataset")):
         return from_pyg(graphs)
-    single = _is(graphs, "torch_geometric.data", "Data") or _is(graphs, "networkx", "Graph")
-    items = [graphs] if single else list(graphs) if isinstance(graphs, Iterable) else []
-    if items and all(isinstance(item, GraphStore) for item in items):
-        return GraphStore.join(items)
-    if items and all(_is(item, "torch_geometric.data", "Data") for item in items):
-        return from_pyg(items)
-    if items and all(_is(item, "networkx", "Graph") for item in items):
-        return from_networkx(items)
+    pyg, networkx = _loaded("torch_geometric.data", "Data"), _loaded("networkx", "Graph")
+    items = [graphs] if isinstance(graphs, (pyg, networkx)) else list(graphs) if isinstance(graphs, Iterable) else []
+    for kind, convert in ((GraphStore, GraphStore.join), (pyg, from_pyg), (networkx, from_networkx)):
+        if items and all(isinstance(item, kind) for item in items):
+            return convert(items)
     kinds = ", ".join(sorted({type(item).__name__ for item in items})) or "nothing"
     given = f"{type(graphs).__name__} of {kinds}" if isinstance(graphs, Iterable) else type(graphs).__name__
     raise InputError(f"graphs: {given}: give PyG data, networkx graphs, a GraphStore, or the name or path of a set")
 
 
-def _is(item: Any, module: str, kind: str) -> bool:
-    """Whether an object is of a library's class. Whoever has one has imported the library, so we need not."""
-    cls = getattr(sys.modules.get(module), kind, None)
-    return cls is not None and isinstance(item, cls)
+def _loaded(module: str, kind: str) -> Any:
+    """A class of a library, or () if the library is not loaded: then no object can be of that class."""
+    return getattr(sys.modules.get(module), kind, ())
+
+
+def _read_cached(path: Path) -> GraphStore:
+    """The TU set at a path, from the cache if it has been read before and has not changed since."""
+    files = [path] if path.is_file() else sorted([*path.glob("*.txt"), *path.glob("raw/*.txt")])
+    stamp = [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    folder = cache_folder() / "stores" / hashlib.sha256(repr((_READER, stamp)).encode()).hexdigest()[:16]
+    if folder.is_dir():
+        try:
+            return open_store(folder)
+        except InputError as error:
+            log.warning("%s; reading the source again", error)
+            shutil.rmtree(folder)
+    store = read_tu(path)
+    clean(folder.parent, seconds=86_400)  # Other processes may be writing to the cache at this moment.
+    try:
+        save_store(store, folder)
+    except InputError as error:
+        if not (folder / HEADER).is_file():  # Another process may have written it meanwhile.
+            raise InputError(f"the cache {error}, by setting SAME_CACHE") from error
+    return open_store(folder)
 
 
 def is_path(source: str) -> bool:
@@ -152,7 +170,7 @@ def catalogue(data: str | Path | None = None) -> list[dict[str, Any]]:
 
 
 def cache_folder() -> Path:
-    """Folder of downloads: `SAME_CACHE`, or `same` in the user's cache folder."""
+    """Folder of downloads and parsed sets: `SAME_CACHE`, or `same` in the user's cache folder."""
     default = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "same")
     return Path(os.environ.get("SAME_CACHE") or default)
 

@@ -19,33 +19,33 @@ test: $(VENV)/installed-dev
 test-slow: $(VENV)/installed-dev
 	$(BIN)/pytest -q -m slow
 
-# Real clusters on this machine.
+# Ray clusters on this machine.
 test-ray: $(VENV)/installed-ray
 	$(BIN)/pytest -q -m ray
 
-# Kills, damages and misleads what there is to, and prints what came of it; `make trust QUICK=1` for a tenth of it.
+# Fault injection: kills, damaged files, bad input; `make trust QUICK=1` runs a tenth of it.
 trust: $(VENV)/installed-dev
 	PYTHONPATH=tests $(BIN)/python -m trust $(if $(QUICK),--quick)
 
-# Known vulnerabilities of what is installed; asks a service on the network.
+# Known vulnerabilities of the installed packages; needs the network.
 audit: $(VENV)/installed-dev
 	$(BIN)/python -c "import pip_audit" 2>/dev/null || $(BIN)/pip install --quiet "pip-audit>=2.7" || \
 		{ echo "audit: pip-audit cannot be installed; is there a network?" >&2; exit 2; }
 	$(BIN)/python tests/trust/audit.py
 
-# Needs the four sets: SAME_DATA names their folder, or `same data fetch` gets them.
+# Needs the four sets in the folder that SAME_DATA names.
 bench: $(VENV)/installed-bench
-	$(BIN)/same bench
+	$(BIN)/python benchmarks/bench.py "$(SAME_DATA)" --json bench.json
 
-# The paper's study as version 0.1 planned it: hours, and it continues where it stopped. Needs the four sets, as `make bench` does.
+# The paper's study, with the settings in its study.json: hours; it continues where it stopped. Needs the four sets.
 reproduction: $(VENV)/installed
-	$(BIN)/same study --out reproduction/paper --budget short --tuned configs
+	$(BIN)/same study --out reproduction/paper
 
 # The tables of the README and of docs/reproduction*.md from the results in this repository, in seconds.
 reproduction-report: $(VENV)/installed
 	$(BIN)/python benchmarks/reproduction.py
 
-# Into site/, to be opened from the disk; searching it takes a server: python3 -m http.server -d site
+# The site in site/. Search needs a server: python3 -m http.server -d site
 docs: $(VENV)/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 

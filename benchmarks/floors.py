@@ -1,6 +1,6 @@
-"""Scores of things that never saw a training step, under both protocols: `python benchmarks/floors.py DIR [SPLITS]`.
+"""Scores without training, under both protocols: `python benchmarks/floors.py DIR [SPLITS]`.
 
-DIR holds the zips of the paper's four sets. Mean ± standard deviation over the splits, in percent.
+DIR has the zip files of the paper's four sets. Scores are means ± standard deviations over the splits, in percent.
 """
 
 import sys
@@ -16,13 +16,13 @@ from same.threads import limit_threads
 
 
 def node_index(batch: GraphBatch) -> torch.Tensor:
-    """One number a node: its place in the file over the number of nodes of its graph."""
+    """One number per node: its place in the file divided by the number of nodes of its graph."""
     place = torch.arange(batch.num_nodes) - batch.node_ptr[batch.batch]
     return (place / batch.node_ptr.diff()[batch.batch])[:, None].float()
 
 
 def main(folder: Path, splits: int) -> None:
-    """Prints a block for each input scaling, and in it a line for each model and task."""
+    """Print one table per input scaling, with one row per model and task."""
     limit_threads()
     names = ("ENZYMES", "PROTEINS", "DHFR", "COX2")
     for scaling in ("standardise", "row"):

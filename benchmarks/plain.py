@@ -1,8 +1,8 @@
-"""The rivals: Algorithms 1, 2 and 4 as a competent user of PyTorch Geometric would write them.
+"""Algorithms 1, 2 and 4 as a competent user of PyTorch Geometric would write them, to compare with.
 
-`Data` lists, `Batch.from_data_list`, `GCNConv`, Python loops over graphs, and an inner loop by
-`autograd.grad(create_graph=True)` or by TorchOpt's differentiable SGD. The model is the package's: the same layers,
-widths, heads, losses and shares of support and target.
+They use lists of `Data`, `Batch.from_data_list`, `GCNConv`, Python loops over graphs, and an inner loop with
+`autograd.grad(create_graph=True)` or TorchOpt's differentiable SGD. The model has the layers, widths, heads, losses and
+shares of support and target of the package.
 """
 
 import random
@@ -39,7 +39,7 @@ class Net(nn.Module):
         return h
 
     def forward(self, task: str, batch: Data, which: str, h: Tensor | None = None) -> Tensor:
-        """The loss of a task on its support, its target or all its examples."""
+        """Loss of a task on its support set, its target set or all its examples."""
         h = self.encode(batch) if h is None else h
         head = self.heads[task]
         if task == "gc":
@@ -54,7 +54,7 @@ class Net(nn.Module):
 
 
 def cut_nodes(data: Data) -> Data:
-    """30 % of the nodes as support, a node of each class in turn; the others as target."""
+    """30 % of the nodes, taken from each class in turn, as support set; the others as target set."""
     by_class = [(data.node_y == c).nonzero()[:, 0].tolist() for c in data.node_y.unique()]
     for members in by_class:
         random.shuffle(members)
@@ -77,19 +77,19 @@ def _labelled(data: Data, which: str, positive: Tensor, negative: Tensor) -> Non
 
 
 class PairData(Data):
-    """Pairs of nodes count on like edges when graphs are put together."""
+    """Graph whose pairs of nodes are renumbered like edges when graphs are batched."""
 
     def __inc__(self, key: str, value: object, *args: object, **kwargs: object) -> object:
-        """See PyG."""
+        """Treat pairs like edges."""
         return self.num_nodes if key.endswith("_pairs") else super().__inc__(key, value, *args, **kwargs)
 
     def __cat_dim__(self, key: str, value: object, *args: object, **kwargs: object) -> object:
-        """See PyG."""
+        """Treat pairs like edges."""
         return 1 if key.endswith("_pairs") else super().__cat_dim__(key, value, *args, **kwargs)
 
 
 def cut_edges(data: Data, *, episode: bool) -> Data:
-    """A fifth of the edges removed, as target; the others as support; as many non-edges, likewise."""
+    """A fifth of the edges, removed, as target set, the others as support set; as many non-edges, cut alike."""
     edges = data.edge_index[:, data.edge_index[0] < data.edge_index[1]]
     order = torch.randperm(edges.shape[1])
     first = max(1, round(0.2 * edges.shape[1]))
@@ -105,7 +105,7 @@ def cut_edges(data: Data, *, episode: bool) -> Data:
 
 
 def episode(graphs: list[Data]) -> list[tuple[str, Data, Data]]:
-    """Algorithm 4: (task, support, target) for each task, each with its third of the graphs."""
+    """Algorithm 4: (task, support, target) for each task, each from a third of the graphs."""
     graphs = random.sample(graphs, len(graphs))
     third = len(graphs) // 3
     gc, nc, lp = graphs[:third], graphs[third : 2 * third], graphs[2 * third :]
@@ -122,15 +122,15 @@ def episode(graphs: list[Data]) -> list[tuple[str, Data, Data]]:
 def outer_loss(
     net: Net, parts: list[tuple[str, Data, Data]], *, adapt_encoder: bool, once: bool = False, lr: float = 0.1
 ) -> Tensor:
-    """Algorithm 1: the sum over tasks of the loss after one inner step.
+    """Algorithm 1: sum over tasks of the loss after one inner step.
 
     Args:
-        net: the model.
+        net: model to adapt.
         parts: (task, support, target) for each task.
-        adapt_encoder: iSAME, or eSAME.
-        once: for eSAME, whether to notice that a node's embedding does not change in the inner loop, and that support
-            and target of nc and lp are of the same graphs.
-        lr: of the inner loop.
+        adapt_encoder: whether to adapt the encoder too (iSAME), or the head alone (eSAME).
+        once: for eSAME, whether to encode each graph once: embeddings do not change in the inner loop, and support and
+            target set of nc and lp have the same graphs.
+        lr: learning rate of the inner loop.
     """
     total = torch.zeros(())
     for task, support, target in parts:
@@ -148,21 +148,21 @@ def outer_loss(
 def outer_loss_torchopt(
     net: Net, parts: list[tuple[str, Data, Data]], *, adapt_encoder: bool, lr: float = 0.1
 ) -> Tensor:
-    """The same with TorchOpt's differentiable SGD as the inner loop."""
+    """Algorithm 1 with TorchOpt's differentiable SGD as the inner loop."""
     import torchopt
 
     total = torch.zeros(())
     for task, support, target in parts:
-        moving = nn.ModuleList([net.convs, net.heads[task]]) if adapt_encoder else net.heads[task]
-        before = torchopt.extract_state_dict(moving, by="reference")
-        torchopt.MetaSGD(moving, lr=lr).step(net(task, support, "support"))
+        adapted = nn.ModuleList([net.convs, net.heads[task]]) if adapt_encoder else net.heads[task]
+        before = torchopt.extract_state_dict(adapted, by="reference")
+        torchopt.MetaSGD(adapted, lr=lr).step(net(task, support, "support"))
         total = total + net(task, target, "target")
-        torchopt.recover_state_dict(moving, before)
+        torchopt.recover_state_dict(adapted, before)
     return total
 
 
 def classical_loss(net: Net, graphs: list[Data]) -> Tensor:
-    """Algorithm 2: the sum of the three tasks' losses on all graphs; links are told on a thinned copy."""
+    """Algorithm 2: sum of the losses of the three tasks on all graphs; a copy without target edges serves links."""
     whole = Batch.from_data_list(graphs)
     thinned = Batch.from_data_list([cut_edges(data, episode=False) for data in graphs])
     h = net.encode(whole)

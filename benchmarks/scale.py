@@ -1,89 +1,92 @@
-"""What `docs/scaling.md` rests on: the cost of steps, what a second rank gains, and a set that does not fit.
+"""Measurements of `docs/scaling.md`: cost of steps, gain of a second rank, and a set that does not fit into memory.
 
-python benchmarks/scale.py steps --data DIR      # CPU time of a meta-step and of a validation, by set and method
-python benchmarks/scale.py ranks --data DIR      # two processes under torchrun beside one, wall time
+python benchmarks/scale.py steps --data DIR        # CPU time of a step and of a validation, by set and method
+python benchmarks/scale.py ranks --data DIR        # two processes under torchrun compared with one, wall time
 python benchmarks/scale.py large --graphs 1000000  # make, train, embed and probe a large set: time, memory, disk
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from same.runs import lessons, prepare
 
 from same.config import Config
+from same.experiment import run
+from same.saved import finished
 from same.threads import limit_threads
-from same.training import train
 
 SETS, METHODS = ("planted", "ENZYMES", "PROTEINS", "DHFR", "COX2"), ("esame", "isame", "classical")
 
 
 class Enough(Exception):  # noqa: N818
-    """There are enough steps."""
+    """Enough steps were measured."""
 
 
 def steps(data: Path | None, count: int) -> None:
-    """CPU milliseconds of a step, and CPU seconds of a validation, medians."""
-    print("| set | method | steps an epoch | ms a step | s a validation |\n|---|---|---|---|---|")
-    for dataset in SETS:
-        for method in METHODS:
-            config = Config(dataset=dataset, method=method, validate_every=1, max_epochs=10**6, patience=10**6)
-            setting = prepare(config, data)
-            taught, sampler, validation = lessons(config, setting)
-            spent: dict[bool, list[float]] = {True: [], False: []}
-            last = [time.process_time()]
+    """Print the median CPU time of a step in milliseconds, and of a validation in seconds."""
+    print("| set | method | steps per epoch | ms per step | s per validation |\n|---|---|---|---|---|")
+    for dataset, method in product(SETS, METHODS):
+        config = Config(dataset=dataset, method=method, validate_every=1, max_epochs=10**6, patience=10**6)
+        spent: dict[int, float] = {}
+        validated, last, size = set(), time.process_time(), 0
 
-            def report(step: int, steps: int, news: dict[str, Any], spent=spent, last=last) -> None:
-                now = time.process_time()
-                spent["losses" in news].append(now - last[0])
-                last[0] = now
-                if step == count:
-                    raise Enough
+        def report(step: int, steps: int, record: dict[str, Any]) -> None:
+            nonlocal last, size
+            now = time.process_time()
+            if "losses" in record:
+                spent[step] = now - last  # noqa: B023 (called before the next turn of the loop)
+            else:
+                validated.add(step)  # noqa: B023 (the validation is part of the time of its step)
+            last, size = now, steps // 10**6
+            if step == count:
+                raise Enough
 
-            try:
-                train(setting.model, taught, sampler, validation, config, report=report)
-            except Enough:
-                step, validating = (float(np.median(spent[kind][2:])) for kind in (True, False))
-                print(f"| {dataset} | {method} | {sampler.steps} | {1000 * step:.0f} | {validating:.2f} |", flush=True)
+        with tempfile.TemporaryDirectory() as folder, suppress(Enough):
+            run(config, Path(folder, "run"), data=data, device="cpu", report=report)
+        step = float(np.median([seconds for number, seconds in spent.items() if number not in validated]))
+        both = float(np.median([seconds for number, seconds in spent.items() if number in validated]))
+        print(f"| {dataset} | {method} | {size} | {1000 * step:.0f} | {both - step:.2f} |", flush=True)
 
 
 def ranks(data: Path | None, epochs: int, turns: int) -> None:
-    """One process with two episodes a step beside two with one each, in turns; the runs must be equal."""
+    """Compare one process that draws two episodes per step with two that draw one each; the runs must be equal."""
     settings = ["ENZYMES", "--set", f"max_epochs={epochs}", "--set", "patience=100000", "--set", "episodes_per_step=2"]
     settings += ["--set", f"validate_every={epochs}", *([] if data is None else ["--data", str(data)])]
     torchrun = [str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc-per-node", "2"]
     commands = {"one": [sys.executable, "-m", "same"], "two": [*torchrun, "-m", "same"]}
-    found: dict[str, list[float]] = {name: [] for name in commands}
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
     with tempfile.TemporaryDirectory() as scratch:
         for turn in range(turns):
             models = set()
             for name, command in commands.items():
                 out = Path(scratch, f"{name}{turn}")
                 subprocess.run([*command, "--quiet", "train", *settings, "--out", out], check=True)
-                result = json.loads((out / "result.json").read_text())
+                result = finished(out)
+                assert result is not None
                 models.add((out / "model.safetensors").read_bytes())
-                found[name].append(result["seconds"])
+                seconds[name].append(result["seconds"])
                 spent = f"{result['seconds']:.0f} s, {result['cpu_seconds']:.0f} s of CPU in the first rank"
                 print(f"turn {turn}, {name}: {result['steps']} steps in {spent}", flush=True)
-            print("the same bits" if len(models) == 1 else "NOT the same bits")
-    ratios = np.array(found["one"]) / found["two"]
-    print(f"two ranks beside one: {np.median(ratios):.2f} times ({ratios.min():.2f} - {ratios.max():.2f})")
+            print("bit-identical models" if len(models) == 1 else "the models DIFFER")
+    ratios = np.array(seconds["one"]) / seconds["two"]
+    print(f"speed of two ranks vs one: {np.median(ratios):.2f} ({ratios.min():.2f} - {ratios.max():.2f})")
 
 
 def large(graphs: int, folder: Path, width: int) -> None:
-    """200 steps from a set of many graphs, its embeddings, and linear probes of them."""
+    """Train 200 steps on a set of many graphs, embed it, and fit linear probes."""
     made, trained, embedded = folder / "set", folder / "run", folder / "embeddings"
     batch = -(-graphs * 7 // 10 // 200)
-    how = ["--set", "max_epochs=1", "--set", f"batch_size={batch}", "--set", f"width={width}"]
+    settings = ["--set", "max_epochs=1", "--set", f"batch_size={batch}", "--set", f"width={width}"]
     _watch("make", "data", "make", "--graphs", str(graphs), "--out", made)
-    _watch("train", "train", made, *how, "--out", trained)
+    _watch("train", "train", made, *settings, "--out", trained)
     _watch("embed", "embed", trained, made, "--out", embedded, "--format", "npy")
     for what in (made, trained, embedded):
         print(f"{what.name}: {sum(path.stat().st_size for path in what.iterdir()) / 1e9:.2f} GB on disk", flush=True)
@@ -93,7 +96,7 @@ def large(graphs: int, folder: Path, width: int) -> None:
 
 
 def _watch(name: str, *arguments: Any) -> None:
-    """Does something, and says its time and its memory: its own, and what it had mapped of files."""
+    """Run a verb, and print its time, its private memory and its memory-mapped pages."""
     start, peak = time.perf_counter(), {"RssAnon": 0, "RssFile": 0}
     process = subprocess.Popen([sys.executable, "-m", "same", *map(str, arguments)])
     before = os.times()
@@ -104,25 +107,25 @@ def _watch(name: str, *arguments: Any) -> None:
                 peak[kind] = max(peak[kind], int(line.split()[1]))
         time.sleep(0.1)
     if process.returncode:
-        raise SystemExit(f"{name}: ended with code {process.returncode}")
+        raise SystemExit(f"{name}: exit code {process.returncode}")
     wall, after = time.perf_counter() - start, os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    own, mapped = (peak[kind] / 1024 for kind in ("RssAnon", "RssFile"))
-    print(f"{name}: {wall:.0f} s, {cpu:.0f} s of CPU, {own:.0f} MB of its own, {mapped:.0f} MB of files", flush=True)
+    private, mapped = (peak[kind] / 1024 for kind in ("RssAnon", "RssFile"))
+    print(f"{name}: {wall:.0f} s, {cpu:.0f} s of CPU, {private:.0f} MB private, {mapped:.0f} MB mapped", flush=True)
 
 
 def main() -> None:
-    """Measures, and prints."""
+    """Measure and print."""
     limit_threads()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("steps", "ranks", "large"))
-    parser.add_argument("--data", type=Path, help="where the paper's sets lie")
-    parser.add_argument("--count", type=int, default=40, help="steps to measure")
-    parser.add_argument("--epochs", type=int, default=60, help="of a run that ranks share")
-    parser.add_argument("--turns", type=int, default=3, help="of one and two ranks")
-    parser.add_argument("--graphs", type=int, default=1_000_000, help="of the large set")
-    parser.add_argument("--width", type=int, default=64, help="of the encoder of the large set")
-    parser.add_argument("--folder", type=Path, help="for the large set; deleted afterwards unless it is named")
+    parser.add_argument("--data", type=Path, help="folder of the paper's sets")
+    parser.add_argument("--count", type=int, default=40, help="steps to measure in `steps`")
+    parser.add_argument("--epochs", type=int, default=60, help="epochs of the runs of `ranks`")
+    parser.add_argument("--turns", type=int, default=3, help="turns of `ranks`")
+    parser.add_argument("--graphs", type=int, default=1_000_000, help="size of the large set")
+    parser.add_argument("--width", type=int, default=64, help="width of the encoder of `large`")
+    parser.add_argument("--folder", type=Path, help="folder for the large set; a temporary one by default")
     options = parser.parse_args()
     if options.what == "steps":
         steps(options.data, options.count)

@@ -1,4 +1,4 @@
-"""For the reference: all keys of the configuration, as `same config --show` prints them."""
+"""For the reference: insert all keys of the configuration, as `same config --show` prints them."""
 
 from typing import Any
 
@@ -6,5 +6,5 @@ from same.config import Config, as_toml
 
 
 def on_page_markdown(markdown: str, **kwargs: Any) -> str:
-    """Called for every page before it is rendered."""
+    """Fill in a page before it is rendered."""
     return markdown.replace("<!-- config -->", f"```toml\n{as_toml(Config())}```")

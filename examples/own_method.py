@@ -17,6 +17,11 @@ from same.methods import Classical, register
 from same.tasks import GraphTask
 
 
+def one_task(store: same.GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator) -> Batch:
+    """Draw the examples of one task."""
+    return concurrent_batch(store, [tasks[rng.integers(len(tasks))]], ids, rng)
+
+
 @register
 class Alternating(Classical):
     """Classical training in which every step uses its graphs for one task."""
@@ -24,18 +29,8 @@ class Alternating(Classical):
     name: ClassVar[str] = "alternating"
     summary = "learns one task per step, chosen at random"
     reference = ""
-
-    def draw(
-        self, store: same.GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator
-    ) -> Batch:
-        """Draw a batch of one task."""
-        return concurrent_batch(store, [tasks[rng.integers(len(tasks))]], ids, rng)
-
-    def draw_validation(
-        self, store: same.GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator
-    ) -> Batch:
-        """Validate on all tasks."""
-        return concurrent_batch(store, tasks, ids, rng)
+    draw = staticmethod(one_task)
+    draw_validation = staticmethod(concurrent_batch)  # Validation uses all tasks.
 
 
 def main() -> dict[str, float]:

@@ -1,6 +1,6 @@
-"""A weighting of your own is one class: here, each task's loss relative to what it has been of late.
+"""Your own weighting: divide the loss of each task by its running mean.
 
-A loss of 2 that stays 2 and a loss of 0.02 that stays 0.02 then pull equally hard, and no task drowns another.
+A loss around 2 and a loss around 0.02 then count the same, so that no task dominates the others because of its scale.
 """
 
 from collections.abc import Mapping
@@ -13,45 +13,42 @@ from same.weighting import Weighting
 
 
 class Relative(Weighting):
-    """L = Σ L(t) / m(t), m(t) the running mean of L(t), which is not differentiated.
+    """L = Σ L(t) / m(t), where m(t) is the running mean of L(t), treated as a constant.
 
     Args:
-        tasks: the names of the tasks.
-        keep: how much of the mean stays at every step.
+        tasks: names of the tasks.
+        decay: decay of the running mean.
     """
 
-    def __init__(self, tasks: tuple[str, ...], keep: float = 0.9) -> None:
+    def __init__(self, tasks: tuple[str, ...], decay: float = 0.9) -> None:
         super().__init__()
-        self.tasks, self.keep = tasks, keep
-        # A buffer is kept in checkpoints and saved models.
-        self.register_buffer("mean", torch.ones(len(tasks)))
+        self.tasks, self.decay = tasks, decay
+        self.register_buffer("mean", torch.ones(len(tasks)))  # Checkpoints include buffers.
 
     def weigh(self, losses: Mapping[str, Tensor]) -> Tensor:
-        """The one loss; the inner loop calls it with one task, the outer loop with all."""
+        """Return the one loss to minimise."""
         mean = dict(zip(self.tasks, self.mean.tolist(), strict=True))
         return torch.stack([loss / mean[task] for task, loss in losses.items()]).sum()
 
     def backward(self, losses: Mapping[str, Tensor], model: nn.Module) -> None:
-        """Called once a step: leaves the gradients in the model, and then moves the means."""
+        """Compute the gradients, then update the means; called once per step."""
         super().backward(losses, model)
-        now = torch.stack([losses[task].detach() for task in self.tasks])
-        self.mean.lerp_(now.clamp(min=1e-6), 1 - self.keep)
+        latest = torch.stack([losses[task].detach() for task in self.tasks])
+        self.mean.lerp_(latest.clamp(min=1e-6), 1 - self.decay)
 
 
 def main() -> dict[str, float]:
-    """Trains with it and with equal weights, and prints the scores of both."""
+    """Train with this weighting and with equal weights, and print the scores of both."""
     graphs = same.graphs.planted(150)
     train, test = graphs[:100], graphs[100:]
-    tasks, found = ("gc", "nc", "lp"), {}
+    tasks, scores = ("gc", "nc", "lp"), {}
     for name, weighting in {"relative": Relative(tasks), "equal": "fixed"}.items():
-        model = same.SAME(method="classical", tasks=tasks, width=32, max_epochs=40, weighting=weighting).fit(train)
+        model = same.GraphEncoder(method="classical", tasks=tasks, width=32, max_epochs=40, weighting=weighting)
+        model.fit(train)
         for task in tasks:
-            found[f"{name}, {task}"] = model.score(test, task=task)
-        print(f"{name:10}" + "  ".join(f"{task} {found[f'{name}, {task}']:.3f}" for task in tasks))
-        if isinstance(weighting, Relative):
-            means = model.model_.weighting.mean
-            print("           losses of late: " + ", ".join(f"{t} {m:.3f}" for t, m in zip(tasks, means, strict=True)))
-    return found
+            scores[f"{name}, {task}"] = model.score(test, task=task)
+        print(f"{name:10}" + "  ".join(f"{task} {scores[f'{name}, {task}']:.3f}" for task in tasks))
+    return scores
 
 
 if __name__ == "__main__":

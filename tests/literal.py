@@ -1,4 +1,4 @@
-"""The paper's algorithms, word for word: slow, with loops over graphs and dense matrices."""
+"""The paper's algorithms as they are printed: slow, with loops over graphs and dense matrices."""
 
 import math
 
@@ -14,7 +14,7 @@ from same.tasks import Examples
 
 
 def graph(store: GraphStore, g: int) -> dict:
-    """One graph as a dictionary of plain things."""
+    """One graph as a dictionary of plain values."""
     nodes = slice(store.node_ptr[g], store.node_ptr[g + 1])
     edges = store.edges[:, store.edge_ptr[g] : store.edge_ptr[g + 1]].T.tolist()
     return {
@@ -27,7 +27,7 @@ def graph(store: GraphStore, g: int) -> dict:
 
 
 def part_of(count: int, share: float) -> int:
-    """A share of some things, rounded, but of two or more neither nothing nor everything."""
+    """A rounded share of a count; of two or more, at least 1 and never all."""
     rounded = math.floor(share * count + 0.5)
     return rounded if count < 2 else min(max(rounded, 1), count - 1)
 
@@ -41,13 +41,13 @@ def cut_gc(graphs: list[dict], rng) -> tuple[list[dict], list[dict]]:
 def cut_nc(graphs: list[dict], rng) -> tuple[list[dict], list[dict]]:
     support, target = [], []
     for g in graphs:
-        wanted = part_of(len(g["node_y"]), 0.3)
+        size = part_of(len(g["node_y"]), 0.3)
         per_class = {c: [v for v, y in enumerate(g["node_y"]) if y == c] for c in set(g["node_y"])}
         chosen: list[int] = []
-        while len(chosen) < wanted:
+        while len(chosen) < size:
             classes = [c for c in per_class if per_class[c]]
             for c in rng.permutation(classes).tolist():
-                if len(chosen) < wanted:
+                if len(chosen) < size:
                     chosen.append(per_class[c].pop(rng.integers(len(per_class[c]))))
         support.append({**g, "labelled_nodes": sorted(chosen)})
         target.append({**g, "labelled_nodes": [v for v in range(len(g["node_y"])) if v not in chosen]})
@@ -106,8 +106,8 @@ def loss(p: dict, task: str, graphs: list[dict], unit_norm: bool, pair: str) -> 
             h = torch.relu(h @ p["heads.lp.node.weight"].T + p["heads.lp.node.bias"])
             for y, pairs in ((1.0, g["positive"]), (0.0, g["negative"])):
                 for u, v in pairs:
-                    seen = [h[u], h[v]] if pair == "concat" else [(h[u] - h[v]).abs(), h[u] * h[v]]
-                    outputs.append(torch.cat(seen) @ p["heads.lp.out.weight"][0] + p["heads.lp.out.bias"][0])
+                    pair_of = [h[u], h[v]] if pair == "concat" else [(h[u] - h[v]).abs(), h[u] * h[v]]
+                    outputs.append(torch.cat(pair_of) @ p["heads.lp.out.weight"][0] + p["heads.lp.out.bias"][0])
                     labels.append(y)
     if task == "lp":
         probability = torch.sigmoid(torch.stack(outputs))
@@ -162,11 +162,11 @@ def traditional_loss(theta: dict, support: dict, target: dict, weights: dict, al
     return classical_loss(adapted, target, weights, **shape)
 
 
-# --- From here to the package's own form -----------------------------------------------------------------------------
+# --- To the form of the package and back -----------------------------------------------------------------------------
 
 
 def to_examples(store: GraphStore, task: str, graphs: list[dict]) -> Examples:
-    """Literal examples as the package writes them."""
+    """Literal examples in the form of the package."""
     batch = store.cut([g["id"] for g in graphs])
     starts = batch.node_ptr.tolist()
     if task == "gc":
@@ -187,7 +187,7 @@ def to_examples(store: GraphStore, task: str, graphs: list[dict]) -> Examples:
 
 
 def to_episode(store: GraphStore, tasks: list, episode: dict) -> Episode:
-    """A literal episode as the package writes it, in double precision."""
+    """A literal episode in the form of the package, in double precision."""
     parts = []
     for task in tasks:
         support, target = (to_examples(store, task.name, graphs) for graphs in episode[task.name])
@@ -196,7 +196,7 @@ def to_episode(store: GraphStore, tasks: list, episode: dict) -> Episode:
 
 
 def from_examples(store: GraphStore, task: str, examples: Examples) -> list[dict]:
-    """The package's examples in literal form."""
+    """Examples of the package in literal form."""
     batch = examples.inputs
     graphs = [graph(store, g) for g in batch.graph_ids.tolist()]
     starts, of = batch.node_ptr.tolist(), batch.batch.tolist()

@@ -73,3 +73,13 @@ def test_contradictory_settings_are_rejected(changes, reason):
 def test_presets_are_configurations():
     for name, values in PRESETS.items():
         assert make_config(values, name).model_dump(include=set(values)) == values
+
+
+def test_the_key_leaves_out_fields_at_their_absent_values():
+    key = Config().key
+    assert Config(linear_heads=False, episodes_per_step=1).key == key
+    assert Config(linear_heads=True).key != key
+    assert Config(width=8).key != key
+    for name, field in Config.model_fields.items():
+        if isinstance(field.json_schema_extra, dict):
+            assert "absent" in field.json_schema_extra, name

@@ -1,12 +1,13 @@
-"""Every block of code in the README, the site and the notebook.
+"""Every block of code in the README, on the site and in the notebook.
 
-Python blocks are run, those of a page in order and in one namespace; files that a page includes are run by
-`test_examples`. Lines of shell are run on the pages of `RUN`. On others, which take hours or need the paper's sets,
-`same …` is parsed as the command would, `make …` must name a target, `pip install …[extra]` an extra, `python FILE` a
-file. TOML must be a configuration.
+Blocks of Python are run, those of one page in order and in one namespace; `test_examples` runs the files that a page
+includes. Lines of shell are run on the pages of `RUN`. Others take hours or need the paper's datasets: there, `same …`
+is parsed, `make …` must name a target, `pip install …[extra]` an extra, and `python FILE` a file. TOML must be a
+configuration.
 """
 
 import ast
+import importlib.util
 import json
 import re
 import shlex
@@ -22,6 +23,9 @@ from typer.testing import CliRunner
 from commands import VERBS, parse
 from same.cli import app
 from same.config import make_config
+from same.study.demo import DEMO
+from same.study.plan import remember
+from same.study.results import Study
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -32,15 +36,15 @@ INCLUDE = re.compile(r'^--8<--(?: "|\n)([\w/]+\.\w+)', re.MULTILINE)
 
 def blocks(page, language):
     """The blocks of a page in a language, without those that only include a file."""
-    found = FENCE.findall(page.read_text(encoding="utf-8"))
-    return [code for kind, code in found if kind == language and not INCLUDE.match(code)]
+    fences = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [code for kind, code in fences if kind == language and not INCLUDE.match(code)]
 
 
 def with_blocks(language):
     return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES if blocks(page, language)]
 
 
-def test_no_block_is_left_out():
+def test_all_blocks_are_in_a_language_that_is_checked():
     for page in PAGES:
         kinds = {kind for kind, _ in FENCE.findall(page.read_text(encoding="utf-8"))}
         assert kinds <= {"python", "shell", "toml", "text"}, page
@@ -120,6 +124,25 @@ def test_links_lead_somewhere(page):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
+def test_the_table_of_the_demo_has_the_rows_that_it_prints(tmp_path):
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "docs/demo.py")
+    demo = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo)
+    remember(DEMO, tmp_path)
+    (block,) = demo.BLOCK.findall(demo.README.read_text(encoding="utf-8"))
+    printed, shown = (
+        [[cell.strip() for cell in line.split("|")[1:3]] for line in text.splitlines()]
+        for text in (demo.table(Study.open(tmp_path)), block)
+    )
+    assert printed == shown
+
+
+def test_every_page_is_in_the_navigation():
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert set(re.findall(r": (\S+\.md)$", nav, re.MULTILINE)) == pages
+
+
 def test_the_site_builds_and_fetches_nothing(tmp_path):
     pytest.importorskip("material", reason="the site needs the extra `docs`")
     command = [
@@ -154,7 +177,7 @@ def test_the_notebook_runs(monkeypatch, tmp_path, capsys):
     namespace, start = {}, time.process_time()
     for number, cell in enumerate(cells):
         code = "".join(cell["source"])
-        ast.parse(code)  # No magic: the cells are plain Python.
+        ast.parse(code)  # The cells are plain Python, without magic commands.
         exec(compile(code, f"{path.name}, cell {number}", "exec"), namespace)
     assert time.process_time() - start < 120
     table, model, test = (namespace[name] for name in ("table", "model", "test"))

@@ -14,10 +14,10 @@ def store():
 
 def graphs_of(episode):
     """The graphs of each task."""
-    found = {}
+    graphs = {}
     for task, support, target in episode:
-        found[task.name] = sorted({*support.inputs.graph_ids.tolist(), *target.inputs.graph_ids.tolist()})
-    return found
+        graphs[task.name] = sorted({*support.inputs.graph_ids.tolist(), *target.inputs.graph_ids.tolist()})
+    return graphs
 
 
 def test_an_epoch_deals_every_graph_to_one_task_once(store):
@@ -33,7 +33,7 @@ def test_an_epoch_deals_every_graph_to_one_task_once(store):
     assert sorted(seen) == list(range(5, 40))
 
 
-def test_no_task_is_favoured_and_every_graph_serves_every_task(store):
+def test_over_many_epochs_every_graph_serves_every_task_equally(store):
     sampler = EpisodeSampler(store, np.arange(40), make_tasks(["gc", "nc", "lp"], store), batch_size=10)
     counts = {name: np.zeros(40) for name in ("gc", "nc", "lp")}
     for epoch in range(150):
@@ -70,7 +70,7 @@ def test_validation_uses_all_graphs_for_every_task_and_never_changes(store):
     assert first[0][2].target.index.tolist() != first[1][2].target.index.tolist()
 
 
-def test_concurrent_batches_do_everything_on_every_graph(store):
+def test_a_concurrent_batch_has_all_tasks_on_every_graph(store):
     tasks = make_tasks(["gc", "nc", "lp"], store)
     (_, gc), (_, nc), (_, lp) = concurrent_batch(store, tasks, np.arange(7), np.random.default_rng(0))
     assert gc.inputs is nc.inputs
@@ -83,7 +83,7 @@ def test_concurrent_batches_do_everything_on_every_graph(store):
     assert not {tuple(sorted(e)) for e in lp.index[:, lp.y == 0].T.tolist()} & (kept | hidden)
 
 
-def test_concurrent_episodes_have_other_graphs_on_either_side(store):
+def test_support_and_target_of_a_concurrent_episode_are_different_graphs(store):
     tasks = make_tasks(["gc", "nc", "lp"], store)
     support, target = concurrent_episode(store, tasks, np.arange(10), np.random.default_rng(0))
     sides = [{tuple(e.inputs.graph_ids.tolist()) for _, e in side} for side in (support, target)]
@@ -93,7 +93,7 @@ def test_concurrent_episodes_have_other_graphs_on_either_side(store):
     assert a | b == set(range(10))
 
 
-def test_what_a_task_is_validated_on_does_not_depend_on_the_others(store):
+def test_the_validation_examples_of_a_task_do_not_depend_on_other_tasks(store):
     ids = np.arange(12)
     for build in (whole_episode, concurrent_batch):
         alone, among = (
@@ -118,8 +118,23 @@ def test_too_few_graphs_are_refused(store):
         validation_episodes(whole_episode, store, tasks, np.arange(1))
 
 
-def test_real_episodes(real_sets):
-    """On ENZYMES, whose nodes are sorted by type and some of which are isolated."""
+def test_validation_of_a_large_set_is_a_sample(monkeypatch):
+    monkeypatch.setattr("same.episodes.VALIDATION_NODES", 900)
+    store = random_store(0, [3] * 700)
+    ids, tasks = np.arange(store.num_graphs), make_tasks(["gc", "nc"], store)
+    episodes = validation_episodes(whole_episode, store, tasks, ids, count=2)
+    for episode in episodes:
+        nodes = sum(part[1].inputs.num_nodes for part in episode if part.task.name == "nc")
+        assert 0.99 * 900 < nodes <= 900
+    sets = [set(episode[1].support.inputs.graph_ids.tolist()) for episode in episodes]
+    assert sets[0] != sets[1]
+    again = validation_episodes(whole_episode, store, tasks, ids, count=2)
+    assert sets[0] == set(again[0][1].support.inputs.graph_ids.tolist())
+    assert len(episodes[0][0].target.y) > 80
+
+
+def test_support_and_target_are_disjoint_on_a_real_set(real_sets):
+    """The nodes of ENZYMES are sorted by type, and some are isolated."""
     from same.graphs import load, split
 
     store = load("ENZYMES", real_sets)

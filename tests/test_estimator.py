@@ -1,9 +1,7 @@
 import copy
 import inspect
 import pickle
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,8 +16,8 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCN
 
-import same.experiment
 import same.nn.embedding
+import same.saved.trained
 from helpers import random_store
 from same import GraphEncoder, InputError
 from same.config import Config
@@ -61,32 +59,32 @@ def test_parameters_are_those_of_a_configuration_with_its_defaults():
     ],
     ids=["named", "degree", "function", "module", "module and degree"],
 )
-def test_a_module_of_ones_own_sees_the_attributes_unless_more_is_asked_for(encoder, degree, columns):
-    found = GraphEncoder(encoder=encoder, degree=degree, **SMALL | {"method": "untrained"}).fit(GRAPHS)
-    assert found.trained_.inputs.num_features == columns
+def test_a_custom_module_gets_the_attributes_alone_by_default(encoder, degree, columns):
+    model = GraphEncoder(encoder=encoder, degree=degree, **SMALL | {"method": "untrained"}).fit(GRAPHS)
+    assert model.trained_.inputs.num_features == columns
 
 
 @pytest.mark.parametrize("method", ["esame", "isame", "traditional", "classical"])
-def test_fit_gives_the_bits_of_a_run_and_a_run_is_loaded(tmp_path, method):
+def test_fit_gives_the_bits_of_a_run(tmp_path, method):
     """On the training and validation graphs of a split, weights and own-head scores are those of `same train`."""
     changes = SMALL | {"method": method, "seed": 3, "degree": 4, "batch_size": 70, "max_epochs": 6}
     config = Config(**changes)
     run(config, tmp_path / "run")
     store = planted()
     parts = split(store, 0, config.seed)
-    known = np.sort(np.concatenate([parts.train, parts.validation]))
-    held = np.flatnonzero(np.isin(known, parts.validation))
-    model = GraphEncoder(validation=held, **changes).fit(store[known])
+    used = np.sort(np.concatenate([parts.train, parts.validation]))
+    validation = np.flatnonzero(np.isin(used, parts.validation))
+    model = GraphEncoder(validation=validation, **changes).fit(store[used])
     assert model.history_[-1]["objective"] < model.history_[0]["objective"]
-    there = load_file(tmp_path / "run" / "model.safetensors")
+    weights = load_file(tmp_path / "run" / "model.safetensors")
     for name, value in model.model_.state_dict().items():
-        assert torch.equal(value, there[f"model.{name}"]), name
+        assert torch.equal(value, weights[f"model.{name}"]), name
     loaded = GraphEncoder.load(tmp_path / "run")
     for task in ("gc", "nc", "lp"):
         assert loaded.score(store[parts.test], task=task) == model.score(store[parts.test], task=task)
 
 
-def test_predictions_are_what_is_scored(fitted):
+def test_the_score_is_that_of_the_predictions(fitted):
     for task, column in (("gc", "y"), ("nc", "node_y")):
         labels = NEW.labels[column]
         predicted = fitted.predict(NEW, task=task)
@@ -97,7 +95,7 @@ def test_predictions_are_what_is_scored(fitted):
         assert (np.array(labels.classes)[chances.argmax(axis=1)] == predicted).all()
 
 
-def test_pairs_are_told_as_they_are_asked(fitted, monkeypatch):
+def test_predictions_of_pairs_do_not_depend_on_order_or_blocks(fitted, monkeypatch):
     rng = np.random.default_rng(0)
     graph = rng.integers(0, len(NEW), 50)
     u, v = (NEW.node_ptr[graph] + rng.integers(0, np.diff(NEW.node_ptr)[graph]) for _ in range(2))
@@ -105,18 +103,18 @@ def test_pairs_are_told_as_they_are_asked(fitted, monkeypatch):
     chances = fitted.predict_proba(NEW, task="lp", pairs=pairs)
     np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-6)
     assert (fitted.predict(NEW, task="lp", pairs=pairs) == (chances[:, 1] > 0.5)).all()
-    # One by one, the other way round, and when the graphs come in blocks.
+    # One by one, reversed, and with the graphs in blocks.
     np.testing.assert_allclose(fitted.predict_proba(NEW, task="lp", pairs=pairs[:, 7:8]), chances[7:8], atol=1e-6)
     np.testing.assert_allclose(fitted.predict_proba(NEW, task="lp", pairs=pairs[::-1]), chances, atol=1e-6)
     whole = fitted.predict(NEW, task="gc"), fitted.transform(NEW)
-    monkeypatch.setattr(same.experiment, "CHUNK", 5)
+    monkeypatch.setattr(same.saved.trained, "CHUNK", 5)
     monkeypatch.setattr(same.nn.embedding, "CHUNK", 5)
     np.testing.assert_allclose(fitted.predict_proba(NEW, task="lp", pairs=pairs), chances, atol=1e-6)
     assert (fitted.predict(NEW, task="gc") == whole[0]).all()
     np.testing.assert_allclose(fitted.transform(NEW), whole[1], atol=1e-6)
 
 
-def test_all_outputs_are_of_the_same_nodes(fitted):
+def test_all_outputs_have_the_same_embeddings(fitted):
     nodes, graph = fitted.node_embeddings(NEW)
     assert nodes.shape == (NEW.num_nodes, 8)
     assert np.bincount(graph).tolist() == np.diff(NEW.node_ptr).tolist()
@@ -139,7 +137,7 @@ def test_permuting_nodes_permutes_rows(fitted):
     np.testing.assert_allclose(fitted.transform(graphs), fitted.transform(NEW)[np.concatenate(order)], atol=1e-5)
 
 
-def test_fitting_repeats_and_leaves_torch_alone(fitted):
+def test_fitting_repeats_and_leaves_the_global_generator_alone(fitted):
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
@@ -151,9 +149,9 @@ def test_fitting_repeats_and_leaves_torch_alone(fitted):
     assert again.n_features_in_ == 24
 
 
-def test_eight_threads_get_one_answer():
+def test_eight_threads_share_a_model():
     model = GraphEncoder(method="isame", **SMALL).fit(GRAPHS)
-    nodes, told, score = model.transform(NEW), model.predict_proba(NEW, task="gc"), model.score(NEW)
+    nodes, chances, score = model.transform(NEW), model.predict_proba(NEW, task="gc"), model.score(NEW)
     with ThreadPoolExecutor(8) as pool:
         jobs = [
             (
@@ -165,7 +163,7 @@ def test_eight_threads_get_one_answer():
         ]
     for job in jobs:
         assert np.array_equal(job[0].result(), nodes)
-        assert np.array_equal(job[1].result(), told)
+        assert np.array_equal(job[1].result(), chances)
         assert job[2].result() == score
 
 
@@ -183,7 +181,7 @@ def test_eight_threads_get_one_answer():
     ],
     ids=lambda changes: ",".join(map(str, changes.values())) or "default",
 )
-def test_what_is_loaded_is_what_was_saved(tmp_path, changes):
+def test_a_loaded_model_equals_the_saved_one(tmp_path, changes):
     model = GraphEncoder(**SMALL | changes).fit(GRAPHS)
     model.save(tmp_path / "model")
     assert {path.name for path in (tmp_path / "model").iterdir()} == FILES
@@ -203,16 +201,16 @@ def test_what_is_loaded_is_what_was_saved(tmp_path, changes):
         model.save(tmp_path / "model")
 
 
-def test_labels_of_any_kind_and_targets(tmp_path):
+def test_labels_are_text_or_numbers(tmp_path):
     names = np.array(["red", "green", "blue"])[GRAPHS.graph_y]
     model = GraphEncoder(tasks="gc", **SMALL).fit(GRAPHS, names)
     assert model.classes_.tolist() == ["blue", "green", "red"]
-    told = model.predict(NEW, task="gc")
-    assert set(told) <= set(names)
+    predicted = model.predict(NEW, task="gc")
+    assert set(predicted) <= set(names)
     y = np.array(["red", "green", "violet"])[NEW.graph_y]
-    assert model.score(NEW, y) == pytest.approx(np.mean(told == y))
+    assert model.score(NEW, y) == pytest.approx(np.mean(predicted == y))
     model.save(tmp_path / "model")
-    assert (GraphEncoder.load(tmp_path / "model").predict(NEW, task="gc") == told).all()
+    assert (GraphEncoder.load(tmp_path / "model").predict(NEW, task="gc") == predicted).all()
 
     targets = np.linspace(0, 1, len(GRAPHS))
     model = GraphEncoder(tasks="graph_regression", **SMALL).fit(GRAPHS, targets)
@@ -223,7 +221,7 @@ def test_labels_of_any_kind_and_targets(tmp_path):
     assert np.array_equal(loaded.predict(NEW, task="graph_regression"), model.predict(NEW, task="graph_regression"))
 
 
-def test_a_few_graphs_of_one_class_are_scored(fitted):
+def test_graphs_of_one_class_are_scored(fitted):
     alone = NEW[NEW.graph_y == 0]
     expected = np.mean(fitted.predict(alone, task="gc") == "alike")
     assert fitted.score(alone, task="gc") == pytest.approx(expected)
@@ -231,12 +229,12 @@ def test_a_few_graphs_of_one_class_are_scored(fitted):
 
 def test_pipeline_and_grid_search_over_a_list_of_data():
     graphs, y = to_pyg(GRAPHS), GRAPHS.graph_y
-    pipeline = Pipeline([("same", GraphEncoder(output="graphs", **SMALL)), ("tell", LogisticRegression())])
-    search = GridSearchCV(pipeline, {"same__tasks": ["gc", ("gc", "nc")], "tell__C": np.array([1.0, 10.0])}, cv=2)
+    pipeline = Pipeline([("same", GraphEncoder(output="graphs", **SMALL)), ("classify", LogisticRegression())])
+    search = GridSearchCV(pipeline, {"same__tasks": ["gc", ("gc", "nc")], "classify__C": np.array([1.0, 10.0])}, cv=2)
     search.fit(graphs, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert len(search.predict(to_pyg(NEW))) == len(NEW)
-    # What is put before a classifier is what one would put there by hand.
+    # The pipeline equals the same steps by hand.
     pipeline.fit(graphs, y)
     alone = GraphEncoder(**SMALL).fit(graphs, y)
     by_hand = LogisticRegression().fit(alone.graph_embeddings(graphs), y)
@@ -268,18 +266,18 @@ def test_clone_set_params_and_pickle(fitted):
 
 
 @pytest.mark.parametrize("use", ["transform", "graph_embeddings", "node_embeddings", "score", "save", "push_to_hub"])
-def test_nothing_works_before_fit(use):
+def test_a_model_that_is_not_fitted_is_refused(use):
     with pytest.raises(NotFittedError):
         getattr(GraphEncoder(), use)(GRAPHS)
 
 
-def test_predictions_before_fit():
+def test_predictions_before_fit_are_refused():
     for use in (GraphEncoder().predict, GraphEncoder().predict_proba):
         with pytest.raises(NotFittedError):
             use(GRAPHS, task="gc")
 
 
-def test_graphs_that_do_not_fit(fitted):
+def test_graphs_that_do_not_match_the_model_are_refused(fitted):
     with pytest.raises(InputError, match="its nodes have 3 attributes, the inputs were fitted on 24"):
         fitted.transform(random_store(0, [4, 5]))
     bare = [Data(edge_index=data.edge_index, num_nodes=data.num_nodes) for data in to_pyg(NEW)]
@@ -293,7 +291,7 @@ def test_graphs_that_do_not_fit(fitted):
         fitted.score([Data(x=data.x, edge_index=data.edge_index) for data in spoilt[2:]], task="gc")
 
 
-def test_graphs_without_attributes_are_known_by_their_degrees(tmp_path):
+def test_graphs_without_attributes_have_their_degrees_as_inputs(tmp_path):
     bare = GraphStore.build(
         "bare",
         x=np.empty((GRAPHS.num_nodes, 0)),
@@ -354,12 +352,12 @@ class Sum(nn.Module):
         (lambda m: m.transform(NEW, output="edges"), "output: 'edges'"),
     ],
 )
-def test_bad_questions_are_refused(fitted, use, message):
+def test_bad_arguments_of_predictions_are_refused(fitted, use, message):
     with pytest.raises(InputError, match=message):
         use(fitted)
 
 
-def test_without_heads_nothing_is_told():
+def test_a_method_without_heads_predicts_nothing():
     model = GraphEncoder(method="infomax", **SMALL).fit(GRAPHS)
     with pytest.raises(InputError, match="method=infomax has no heads"):
         model.predict(NEW, task="gc")
@@ -368,7 +366,7 @@ def test_without_heads_nothing_is_told():
 
 
 class Degree(NodeRegression):
-    """Tell how many edges a node has."""
+    """Predict the degree of a node."""
 
     name = "degree"
     outputs = 1
@@ -393,30 +391,30 @@ class Half(same.weighting.Weighting):
         return sum(losses.values()) / 2
 
 
-def test_parts_of_ones_own_are_learned_and_wanted_again(tmp_path):
-    own = {"encoder": lambda columns: GCN(columns, 8, num_layers=2, out_channels=6), "weighting": Half()}
-    model = GraphEncoder(tasks=("nc", Degree), **SMALL | own).fit(GRAPHS)
+def test_custom_parts_are_trained_and_must_be_passed_to_load(tmp_path):
+    custom = {"encoder": lambda columns: GCN(columns, 8, num_layers=2, out_channels=6), "weighting": Half()}
+    model = GraphEncoder(tasks=("nc", Degree), **SMALL | custom).fit(GRAPHS)
     assert model.transform(NEW).shape == (NEW.num_nodes, 6)
     assert model.predict(NEW, task="degree").shape == (NEW.num_nodes,)
     assert np.isfinite(model.score(NEW, task=Degree))
     clone(model)
     model.save(tmp_path / "model")
-    loaded = GraphEncoder.load(tmp_path / "model", tasks=Degree, **own)
+    loaded = GraphEncoder.load(tmp_path / "model", tasks=Degree, **custom)
     assert np.array_equal(loaded.transform(NEW), model.transform(NEW))
     assert np.array_equal(loaded.predict(NEW, task="degree"), model.predict(NEW, task="degree"))
     assert loaded.get_params() == model.get_params() | {"degree": 16}
 
     for left_out in ("encoder", "tasks"):
-        given = {"tasks": Degree, **own}
+        given = {"tasks": Degree, **custom}
         del given[left_out]
         with pytest.raises(InputError, match=rf"of your own, .*; pass .* as load\(…, {left_out}="):
             GraphEncoder.load(tmp_path / "model", **given)
     wide = lambda columns: GCN(columns, 8, num_layers=2, out_channels=7)  # noqa: E731
-    with pytest.raises(InputError, match=r"encoder\.module\..* expected"):
-        GraphEncoder.load(tmp_path / "model", tasks=Degree, **own | {"encoder": wide})
+    with pytest.raises(InputError, match=r"size mismatch for encoder\.module"):
+        GraphEncoder.load(tmp_path / "model", tasks=Degree, **custom | {"encoder": wide})
 
 
-def test_a_module_is_copied_and_starts_from_its_own_weights():
+def test_a_module_is_copied_and_trained_from_its_weights():
     torch.manual_seed(0)
     module = GCN(24, 8, num_layers=2, out_channels=6)
     before = copy.deepcopy(module.state_dict())
@@ -428,7 +426,7 @@ def test_a_module_is_copied_and_starts_from_its_own_weights():
     assert not np.array_equal(trained.transform(NEW), untrained.transform(NEW))
 
 
-def test_a_weighting_of_ones_own_is_used():
+def test_a_custom_weighting_is_used():
     class Only(same.weighting.Weighting):
         def weigh(self, losses):
             return sum(loss * (task == "nc") for task, loss in losses.items())
@@ -439,7 +437,7 @@ def test_a_weighting_of_ones_own_is_used():
     assert [torch.equal(a, b) for a, b in heads] == [True, False, True]
 
 
-def test_a_method_of_ones_own_is_used():
+def test_a_custom_method_is_used():
     class Negative(Classical):
         name = "negative"
 
@@ -450,7 +448,7 @@ def test_a_method_of_ones_own_is_used():
     assert worse.history_[-1]["objective"] > worse.history_[0]["objective"]
 
 
-def test_an_own_task_needs_a_name():
+def test_a_custom_task_needs_a_name():
     class Nameless(NodeClassification):
         name = ""
 
@@ -458,7 +456,7 @@ def test_an_own_task_needs_a_name():
         GraphEncoder(tasks=(Nameless,)).fit(GRAPHS)
 
 
-def test_what_was_never_the_models_own_is_refused(tmp_path, fitted):
+def test_custom_parts_that_a_model_does_not_have_are_refused(tmp_path, fitted):
     fitted.save(tmp_path / "model")
     with pytest.raises(InputError, match="has no encoder of your own"):
         GraphEncoder.load(tmp_path / "model", encoder=GCN(24, 8, 2))
@@ -466,50 +464,15 @@ def test_what_was_never_the_models_own_is_refused(tmp_path, fitted):
         GraphEncoder.load(tmp_path / "model", tasks=[Degree])
 
 
-def test_the_hub(tmp_path, fitted, monkeypatch):
-    fitted.save(tmp_path / "model")
-    expected = fitted.transform(NEW)
-    assert np.array_equal(GraphEncoder.from_pretrained(tmp_path / "model").transform(NEW), expected)
-
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    for use in (fitted.push_to_hub, GraphEncoder.from_pretrained):
-        with pytest.raises(InputError, match=r"needs huggingface_hub: pip install 'same-gnn\[hub\]'"):
-            use("me/model")
-
-    made = []
-
-    def upload(*, repo_id, folder_path, allow_patterns):
-        GraphEncoder.load(folder_path)
-        (tmp_path / "hub" / repo_id).parent.mkdir(parents=True)
-        same.files.shutil.copytree(folder_path, tmp_path / "hub" / repo_id)
-
-    def download(repo_id, *, revision, allow_patterns):
-        assert set(allow_patterns) == FILES
-        return str(tmp_path / "hub" / repo_id)
-
-    hub = SimpleNamespace(
-        create_repo=lambda repo_id, *, private, exist_ok: made.append((repo_id, exist_ok)),
-        upload_folder=upload,
-        snapshot_download=download,
-    )
-    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    fitted.push_to_hub("me/model")
-    assert made == [("me/model", True)]
-    assert np.array_equal(GraphEncoder.from_pretrained("me/model").transform(NEW), expected)
-    for odd in ("model", "./not/there", "/not/there", tmp_path / "nothing"):
-        with pytest.raises(InputError, match="is neither an existing folder nor a repository"):
-            GraphEncoder.from_pretrained(odd)
-
-
 def test_a_pipeline_of_make_pipeline_scores():
     pipeline = make_pipeline(GraphEncoder(output="graphs", **SMALL), LogisticRegression())
     assert 0 <= pipeline.fit(GRAPHS, GRAPHS.graph_y).score(NEW, NEW.graph_y) <= 1
 
 
-def test_progress_is_told_and_mistakes_leave_a_trained_model_alone():
-    news = []
-    model = GraphEncoder(report=lambda *told: news.append(told), **SMALL).fit(GRAPHS)
-    assert len([told for told in news if "tasks" in told[2]]) == len(model.history_)
+def test_progress_is_reported_and_a_failed_fit_leaves_the_model_alone():
+    calls = []
+    model = GraphEncoder(report=lambda *call: calls.append(call), **SMALL).fit(GRAPHS)
+    assert len([call for call in calls if "tasks" in call[2]]) == len(model.history_)
     before = model.transform(NEW)
     with pytest.raises(InputError):
         model.set_params(width=0).fit(GRAPHS)
@@ -522,8 +485,8 @@ def test_a_set_that_lacks_a_class_is_matched_by_value():
     model = GraphEncoder(tasks="gc", **SMALL).fit(GRAPHS, names)
     predicted = model.predict(GRAPHS, task="gc")
     for value in set(predicted):
-        own = GRAPHS[predicted == value]
-        assert model.score(own, [value] * len(own), task="gc") == 1.0
+        part = GRAPHS[predicted == value]
+        assert model.score(part, [value] * len(part), task="gc") == 1.0
     assert model.score(GRAPHS, predicted, task="gc") == 1.0
 
 
@@ -545,7 +508,7 @@ def test_an_offset_of_an_attribute_changes_nothing(offset, fitted):
 
 
 def test_fits_in_threads_give_the_bits_of_the_serial_fit():
-    """With dropout, which draws in every step, and an encoder of one's own that draws from torch's generator."""
+    """With dropout, which draws in every step, and a custom encoder that draws from torch's generator."""
     options = {**SMALL, "dropout": 0.3, "tasks": "gc,nc"}
     custom = {**SMALL, "tasks": "nc", "encoder": lambda columns: GCN(columns, 8, num_layers=1, dropout=0.3)}
 

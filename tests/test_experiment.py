@@ -1,4 +1,4 @@
-"""The one path: every method trains, repeats to the bit, and continues after any interruption."""
+"""Every method trains, repeats to the bit, and continues after any interruption."""
 
 import json
 import signal
@@ -15,10 +15,12 @@ from safetensors.torch import load_file
 from same.config import Config, make_config
 from same.episodes import validation_episodes, whole_episode
 from same.errors import InputError
-from same.experiment import prepare, run
+from same.experiment import embed_set, prepare, run
 from same.graphs import GraphStore, planted, split
-from same.graphs.io.folder import save_store
+from same.graphs.io.folder import save_store, write_store
 from same.methods import get
+from same.nn.embedding import embed_graphs
+from same.saved import load_trained
 from same.training import DivergedError, InterruptedTraining
 
 SMALL = Config(width=8, max_epochs=2, validate_every=1, batch_size=60)
@@ -140,9 +142,10 @@ def test_validation_graphs_without_examples_of_a_task_are_refused(tmp_path):
         {"method": "classical", "weighting": "pcgrad"},
         {"weighting": "gradnorm"},
     ],
+    ids=["esame", "isame", "dropout", "pcgrad", "gradnorm"],
 )
 def test_a_run_stopped_anywhere_and_resumed_ends_with_the_same_bits(tmp_path, changes):
-    config = small(**{"max_epochs": 4, "validate_every": 2, **changes})
+    config = small(**{"max_epochs": 4, "validate_every": 2, "batch_size": 105, **changes})
     run(config, tmp_path / "whole")
     for stop_at in (1, 3):
         folder = tmp_path / f"stopped-{stop_at}"
@@ -171,27 +174,27 @@ def test_seeds_and_splits_give_other_weights(tmp_path):
 
 
 def test_kill_9_and_resume_ends_with_the_same_bits(tmp_path):
-    """The command itself, killed three times while it trains."""
-    settings = ["width=32", "max_epochs=24", "validate_every=2", "batch_size=60", "validation_episodes=1"]
-    command = [SAME_COMMAND, "train", "planted", *(f"--set={s}" for s in settings)]
-    subprocess.run([*command, "--out", tmp_path / "whole"], check=True, capture_output=True)
+    """The command itself, killed twice while it trains."""
+    settings = {"width": 32, "max_epochs": 24, "validate_every": 2, "batch_size": 60, "validation_episodes": 1}
+    run(Config(**settings), tmp_path / "whole")
+    command = [SAME_COMMAND, "train", "planted", *(f"--set={name}={value}" for name, value in settings.items())]
     killed = 0
-    for wanted in (3, 6, 9):
+    for validations in (3, 7):
         process = subprocess.Popen([*command, "--out", tmp_path / "killed"], stderr=subprocess.DEVNULL)
         history = tmp_path / "killed" / "history.jsonl"
         while process.poll() is None:
-            if history.is_file() and history.read_text().count("\n") >= wanted:
+            if history.is_file() and history.read_text().count("\n") >= validations:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 killed += 1
             time.sleep(0.005)
-    assert killed == 3
+    assert killed == 2
     assert not (tmp_path / "killed" / "result.json").exists()
-    subprocess.run([*command, "--out", tmp_path / "killed"], check=True, capture_output=True)
+    run(Config(**settings), tmp_path / "killed")
     assert_same_bits(tmp_path / "whole", tmp_path / "killed")
 
 
-def test_sigterm_saves_and_says_how_to_continue(tmp_path):
+def test_sigterm_saves_the_run_and_names_the_command_to_continue(tmp_path):
     command = [SAME_COMMAND, "train", "planted", "--set=width=32", "--out", tmp_path / "run"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while not (tmp_path / "run" / "history.jsonl").is_file():
@@ -225,7 +228,7 @@ def test_a_finished_run_is_not_done_again_and_another_is_not_overwritten(tmp_pat
 @pytest.mark.parametrize("method", ["isame", "esame"])
 def test_training_on_planted_beats_the_untrained_encoder_on_unseen_graphs(tmp_path, method):
     """Target losses on the test graphs, after adapting to their support sets, by at least a tenth for every task."""
-    config = Config(method=method, width=64, max_epochs=60, patience=60)
+    config = Config(method=method, width=32, max_epochs=40, patience=40, outer_lr=5e-3, validation_episodes=1)
     experiment = prepare(config)
     episodes = validation_episodes(whole_episode, experiment.store, experiment.tasks, experiment.split.test, count=3)
     run(config, tmp_path / "run")
@@ -252,3 +255,23 @@ def test_the_files_of_a_run(tmp_path):
     assert result["cap"] == 3
     # Each task sees a third of the graphs in every epoch.
     assert result["examples"]["gc"] == pytest.approx(3 * 210 / 3, abs=12)
+
+
+def test_a_mapped_set_gives_the_bits_of_one_in_memory(tmp_path):
+    write_store(tmp_path / "set", [planted()])
+    run(SMALL.model_copy(update={"dataset": str(tmp_path / "set")}), tmp_path / "mapped")
+    run(SMALL, tmp_path / "built-in")
+    models = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("mapped", "built-in")]
+    assert models[0] == models[1]
+
+
+def test_a_set_is_embedded_by_the_encoder_of_a_run(tmp_path):
+    save_store(planted(30), tmp_path / "set")
+    run(SMALL, tmp_path / "run")
+    nodes = embed_set(tmp_path / "run", str(tmp_path / "set"), tmp_path / "e.npz")
+    trained = load_trained(tmp_path / "run")
+    h, means = embed_graphs(trained.encoder, planted(30).with_inputs(trained.inputs))
+    with np.load(tmp_path / "e.npz") as arrays:
+        assert np.array_equal(arrays["embeddings"], h)
+        assert np.array_equal(arrays["graph_means"], means)
+    assert nodes == len(h)

@@ -12,7 +12,7 @@ import pytest
 
 from same.config import make_config
 from same.study.plan import make_plan
-from same.study.results import Study
+from same.study.results import Source, Study
 from same.study.run import todo
 
 ROOT = Path(__file__).parents[1]
@@ -88,13 +88,13 @@ def test_every_published_number_has_ours_beside_it(reproduction, study):
     tasks = row["trained_on"].split("+")
     gains = []
     for task in tasks:
-        ours = study.scores("COX2", "esame", tasks, task, "linear")
-        base = study.scores("COX2", "classical", [task], task, "own")
+        ours = study.scores("COX2", Source("esame", tuple(tasks), "linear"), task)
+        base = study.scores("COX2", Source("classical", (task,), "own"), task)
         gains.append({k: 100 * (ours[k] - base[k]) / base[k] for k in set(ours) & set(base)})
     assert row["ours"] == pytest.approx({k: statistics.mean(gain[k] for gain in gains) for k in range(10)})
     # The text of a cell: ours, then the published number.
     tables = reproduction.blocks()["published"]
-    values = study.scores("ENZYMES", "isame", ["nc"], "nc", "linear").values()
+    values = study.scores("ENZYMES", Source("isame", ("nc",), "linear"), "nc").values()
     ours = f"{statistics.mean(values):.1f} ± {statistics.pstdev(values):.1f}"
     assert f"| NC | NC | iSAME | {ours} (87.3 ± 0.8) |" in tables
 

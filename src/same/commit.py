@@ -4,16 +4,12 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-_BUILT = Path(__file__).with_name("_commit.txt")
-"""Written into wheels and source archives by `hatch_build.py`."""
+_BUILT = Path(__file__).with_name("_commit.txt")  # In wheels and source archives, from `hatch_build.py`.
 
 
 @cache
 def commit() -> str:
-    """Commit that a wheel was built from, or that a source checkout is at; empty if neither can be told.
-
-    A checkout with uncommitted changes ends in `-dirty`.
-    """
+    """Commit of a wheel or a source checkout, with `-dirty` if there are uncommitted changes; empty if unknown."""
     if _BUILT.is_file():
         return _BUILT.read_text(encoding="ascii").strip()
     root = Path(__file__).parents[2]

@@ -43,14 +43,7 @@ Draw = Callable[[GraphStore, Sequence[GraphTask], Array, np.random.Generator], A
 
 
 def multi_task_episode(store: GraphStore, tasks: Sequence[GraphTask], ids: Array, rng: np.random.Generator) -> Episode:
-    """Algorithm 4: deal the graphs equally to the tasks; each task cuts its share into support and target.
-
-    Args:
-        store: set of graphs.
-        tasks: tasks to learn.
-        ids: a batch of graphs, in random order.
-        rng: generator of all cuts.
-    """
+    """Algorithm 4: deal the graphs equally to the tasks; each task cuts its share into support and target."""
     # If the graphs cannot be dealt evenly, random tasks get one more.
     sizes = np.full(len(tasks), len(ids) // len(tasks))
     sizes[rng.permutation(len(sizes))[: len(ids) % len(sizes)]] += 1
@@ -152,15 +145,6 @@ def validation_episodes(
     """Return fixed validation episodes over the given graphs; identical on every call.
 
     For large sets, each episode is a random subset of about `VALIDATION_NODES` nodes.
-
-    Args:
-        build: function that makes an episode or batch.
-        store: set of graphs.
-        tasks: tasks to validate.
-        ids: validation graphs.
-        count: number of episodes.
-        seed: seed of the run.
-        split: number of the split, which selects the stream.
     """
     if len(ids) < 2:
         raise InputError(f"{store.name}: {len(ids)} graphs for validation; at least two are needed")
@@ -181,14 +165,6 @@ def part_examples(
     """Return all examples of each task in one part of a split; identical on every call.
 
     Held-out edges and negatives depend on the set, the seed and the split alone, so every model sees the same ones.
-
-    Args:
-        store: set of graphs.
-        ids: graphs of the part.
-        tasks: tasks to draw examples for.
-        part: name of the part: `train`, `validation` or `test`.
-        seed: seed of the run.
-        split: number of the split.
     """
     batch = store.cut(ids)
     # Every task draws from the start of the stream: its examples do not depend on which other tasks there are.
@@ -199,10 +175,6 @@ def to_device(batch: Any, target: Any) -> Any:
     """Return an episode or batch on another device, or with floating-point numbers of another type.
 
     Inputs that several examples share stay shared.
-
-    Args:
-        batch: any nesting of lists and tuples of graphs and examples.
-        target: a device or a floating-point type.
     """
     shared: dict[int, Any] = {}
 

@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from same import experiment, saved
 from same.config import Config, make_config
 from same.errors import InputError
-from same.experiment import Custom, Trained, find_device
 from same.graphs import GraphStore, as_store
 from same.graphs.labels import Labels
 from same.graphs.splits import hold_out
 from same.methods.base import Method
 from same.nn.embedding import embed_graphs
 from same.nn.pairs import check_pairs
+from same.saved import hub
+from same.saved.trained import Custom, Trained, find_device
 from same.tasks import GraphTask
 from same.training.progress import ReportFunction
 from same.weighting import Weighting
@@ -302,7 +303,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         Of an encoder, tasks or a weighting of your own, only the weights are written: pass the parts to `load` again.
         """
         check_is_fitted(self, "trained_")
-        experiment.save(self.trained_, Path(folder), {"output": self.output, "validation": _plain(self.validation)})
+        saved.save_trained(self.trained_, Path(folder), {"output": self.output, "validation": _plain(self.validation)})
 
     @classmethod
     def load(
@@ -319,7 +320,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
             device: device of the model.
         """
         custom = Custom(encoder, _listed(tasks), weighting)
-        trained = experiment.load_trained(Path(folder), custom=custom, device=device)
+        trained = saved.load_trained(Path(folder), custom=custom, device=device)
         parameters = {name: getattr(trained.config, name) for name in _FIELDS}
         parameters["weights"] = parameters["weights"] or None
         kinds = {task.name: task for task in custom.tasks}
@@ -339,7 +340,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         """
         with tempfile.TemporaryDirectory() as folder:
             self.save(Path(folder, "model"))
-            saved.upload(Path(folder, "model"), repo_id, private=private)
+            hub.upload(Path(folder, "model"), repo_id, private=private)
 
     @classmethod
     def from_pretrained(
@@ -362,7 +363,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
             weighting: see `load`.
             device: see `load`.
         """
-        folder = saved.download(source, revision=revision)
+        folder = hub.download(source, revision=revision)
         return cls.load(folder, encoder=encoder, tasks=tasks, weighting=weighting, device=device)
 
 

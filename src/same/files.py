@@ -101,12 +101,7 @@ def is_free(folder: Path) -> bool:
 
 
 def clean(folder: Path, *, seconds: float = 0.0) -> None:
-    """Remove the temporary files that `atomic` left below a folder when its process was killed.
-
-    Args:
-        folder: folder to clean.
-        seconds: minimum age of the files to remove, for folders that other processes write to.
-    """
+    """Remove the temporary files that `atomic` left below a folder when its process was killed."""
     for path in folder.rglob(".*.part"):
         with suppress(FileNotFoundError):
             if _LEFT_OVER.fullmatch(path.name) and time.time() - path.stat().st_mtime >= seconds:
@@ -118,10 +113,6 @@ def locked(folder: Path, *, wait: float = 3.0) -> Iterator[None]:
     """Lock a folder for this process, creating it if needed.
 
     The lock is the kernel's, on the folder itself: it leaves no file and ends with its process.
-
-    Args:
-        folder: folder to lock.
-        wait: seconds to wait for the lock, so that workers of a killed process have time to end.
     """
     with _write_errors(folder):
         created = not folder.is_dir()
@@ -219,13 +210,7 @@ def _digest(content: bytes) -> str:
 
 
 def save_tensors(tensors: Mapping[str, Any], path: Path, header: Mapping[str, Any] | None = None) -> None:
-    """Write tensors and plain values in the safetensors format, with a checksum of both.
-
-    Args:
-        tensors: tensors by name.
-        path: file to write.
-        header: plain values, which `read_header` reads without the tensors.
-    """
+    """Write tensors and plain values in the safetensors format, with a checksum of both."""
     from safetensors.torch import save
 
     text = seal({**(header or {}), _TENSOR_CHECKSUM: _tensor_checksum(tensors)})

@@ -1,8 +1,7 @@
 """Scores and losses of predictions, and comparisons of scores over splits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -34,8 +33,7 @@ def scores(kind: Kind, y: Array, predicted: Array) -> dict[str, float]:
             raise InputError("link prediction: a score needs both edges and non-edges")
         roc, average = metrics.roc_auc_score(y, predicted), metrics.average_precision_score(y, predicted)
         return {"roc_auc": float(roc), "average_precision": float(average)}
-    r2, mae = metrics.r2_score(y, predicted), metrics.mean_absolute_error(y, predicted)
-    return {"r2": float(r2), "mae": float(mae)}
+    return {"r2": float(metrics.r2_score(y, predicted)), "mae": float(metrics.mean_absolute_error(y, predicted))}
 
 
 def cross_entropy(y: Array, decision: Array, classes: Array) -> float:
@@ -45,9 +43,6 @@ def cross_entropy(y: Array, decision: Array, classes: Array) -> float:
         y: [n] true classes; one that is not among `classes` is left out.
         decision: [n] decision values for two classes, [n, k] for more.
         classes: [k] sorted classes of the columns.
-
-    >>> cross_entropy(np.array([0, 1]), np.array([-9.0, 9.0]), np.array([0, 1])) < 1e-6
-    True
     """
     from scipy.special import log_softmax
 
@@ -57,11 +52,7 @@ def cross_entropy(y: Array, decision: Array, classes: Array) -> float:
 
 
 def logistic_loss(y: Array, decision: Array) -> float:
-    """Σ log(1 + exp(−s decision)), s = 1 where y > 0 and −1 elsewhere.
-
-    >>> round(logistic_loss(np.array([0, 1]), np.array([0.0, 0.0])), 4)
-    1.3863
-    """
+    """Σ log(1 + exp(−s decision)), s = 1 where y > 0 and −1 elsewhere."""
     return float(np.logaddexp(0, np.where(y > 0, -decision, decision)).sum())
 
 
@@ -82,16 +73,8 @@ def delta_m(model: Sequence[float], baseline: Sequence[float]) -> float:
     return 100 * sum((m - b) / b for m, b in zip(model, baseline, strict=True)) / len(model)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Differences between two models over the same splits.
-
-    Attributes:
-        mean: mean difference.
-        t_test: p value of the corrected resampled t-test; of the signed-rank test if all differences are equal.
-        wilcoxon: p value of the signed-rank test.
-        splits: number of splits.
-    """
+class Comparison(NamedTuple):
+    """Mean difference between two models over the same splits, p values of a t-test and of the signed-rank test."""
 
     mean: float
     t_test: float
@@ -132,13 +115,11 @@ def compare(a: Sequence[float], b: Sequence[float]) -> Comparison:
     if len(a) != len(b):
         raise InputError(f"a comparison needs the same splits: {len(a)} and {len(b)}")
     d = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
-    mean = round(float(d.mean()), 12) if len(d) else float("nan")
-    if len(d) < 2:
+    mean = round(float(d.mean()), 12) + 0.0 if len(d) else float("nan")  # + 0.0: never −0.
+    if len(d) < 2 or np.abs(d).max() <= 1e-12:
         return Comparison(mean, 1.0, 1.0, len(d))
-    if np.abs(d).max() <= 1e-12:
-        return Comparison(0.0, 1.0, 1.0, len(d))
     wilcoxon = float(stats.wilcoxon(d).pvalue)
-    if np.ptp(d) <= 1e-12:  # The same difference on every split, such as one graph: t has no spread to divide by.
+    if np.ptp(d) <= 1e-12:  # Equal differences, such as one graph on every split: t has no spread to divide by.
         return Comparison(mean, wilcoxon, wilcoxon, len(d))
     t = d.mean() / np.sqrt((1 / len(d) + 2 / 7) * d.var(ddof=1))
     return Comparison(mean, float(2 * stats.t.sf(abs(t), len(d) - 1)), wilcoxon, len(d))

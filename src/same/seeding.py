@@ -49,9 +49,6 @@ def forked_torch(seed: int) -> Iterator[None]:
 
     The global generator is shared by all threads, so one such block runs at a time.
 
-    Args:
-        seed: seed of the global generator within the block.
-
     >>> import torch
     >>> before = torch.get_rng_state()
     >>> with forked_torch(0):

@@ -2,6 +2,7 @@ import json
 
 from commands import same
 from helpers import write_tu
+from same.graphs import load
 
 
 def test_check_prints_a_table_or_json(tmp_path):
@@ -56,3 +57,15 @@ def test_list_and_fetch(tmp_path):
         {"name": "MUTAG", "place": str(tmp_path / "MUTAG")},
         {"name": "planted", "place": "built in"},
     ]
+
+
+def test_a_set_is_made_on_disk(tmp_path):
+    code, out, err = same("data", "make", "--graphs", 30, "--out", tmp_path / "made")
+    assert code == 0, err
+    assert out.startswith(f"{tmp_path / 'made'}: GraphStore('planted', graphs=30")
+    made = load(tmp_path / "made")
+    assert made.num_graphs == 30
+    code, out, _ = same("data", "make", "--graphs", 30, "--out", tmp_path / "again", "--json")
+    sizes = {"graphs": 30, "nodes": made.num_nodes, "edges": made.num_edges}
+    assert json.loads(out) == {"place": str(tmp_path / "again"), **sizes}
+    assert same("data", "make", "--graphs", 30, "--out", tmp_path / "made")[0] == 2

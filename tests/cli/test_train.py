@@ -1,12 +1,17 @@
 import json
 import sys
+from itertools import product
+from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from commands import same
 from same.cli import app, main
+from same.errors import InputError
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_method.py"
 FAST = ("--set", "width=8", "--set", "max_epochs=2", "--set", "batch_size=100")
 
 
@@ -58,34 +63,39 @@ def test_invalid_settings_print_one_line_and_write_nothing(tmp_path, monkeypatch
         assert not (tmp_path / "run").exists()
 
 
-METHOD = """
-from same.methods.classical import Classical
-
-class Doubled(Classical):
-    name = "doubled"
-    summary = "classical training with doubled losses"
-    reference = ""
-
-    def losses(self, model, batch):
-        return {task: 2 * loss for task, loss in super().losses(model, batch).items()}
-"""
-
-
-def test_train_with_a_method_from_a_file(tmp_path):
-    (tmp_path / "doubled.py").write_text(METHOD)
-    method, out = f"{tmp_path / 'doubled.py'}:Doubled", tmp_path / "run"
-    code, _, err = same("train", "planted", "-m", method, "-t", "nc", "--out", out, *FAST)
+def test_method_of_a_user_is_trained_evaluated_and_embeds(tmp_path):
+    method, out = f"{EXAMPLE}:Alternating", tmp_path / "run"
+    code, _, err = same("train", "planted", "-m", method, "--out", out, *FAST)
     assert code == 0, err
-    assert json.loads((out / "config.json").read_text())["config"]["method"] == "doubled"
-    code, _, err = same("train", "planted", "-m", f"{tmp_path / 'doubled.py'}:Missing", "--out", tmp_path / "other")
+    assert json.loads((out / "config.json").read_text())["config"]["method"] == "alternating"
+    probes = ("--probes", "linear,own", "--no-floors", "--json")
+    code, printed, err = same("evaluate", out, "-m", method, *probes)
+    assert code == 0, err
+    rows = json.loads(printed)["rows"]
+    assert {row["model"] for row in rows} == {"alternating"}
+    assert {(row["task"], row["probe"]) for row in rows} == set(product(("gc", "nc", "lp"), ("linear", "own")))
+    code, _, err = same("embed", out, "planted", "-m", method, "--out", tmp_path / "e.npz")
+    assert code == 0, err
+    with np.load(tmp_path / "e.npz") as arrays:
+        assert arrays["embeddings"].shape == (7102, 8)
+    code, _, err = same("evaluate", out, *probes)
     assert code == 2
-    assert "Missing" in err
-    assert len(err.splitlines()) == 1
+    assert "there is no 'alternating'" in err
+
+
+def test_methods_that_cannot_be_imported_print_one_line(tmp_path):
+    (tmp_path / "broken.py").write_text("class A: pass")
+    for source in (f"{tmp_path / 'broken.py'}:Missing", f"{tmp_path / 'none.py'}:A", f"{tmp_path / 'broken.py'}:A"):
+        for arguments in (("train", "planted", "--out", tmp_path / "run"), ("evaluate", tmp_path)):
+            result = CliRunner().invoke(app, [*map(str, arguments), "-m", source])
+            assert isinstance(result.exception, InputError), result.output
+            assert "\n" not in str(result.exception)
+    assert not (tmp_path / "run").exists()
 
 
 def test_train_help_describes_the_methods():
     result = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "200"})
-    assert "isame adapts encoder and head to each task alone" in " ".join(result.output.split())
+    assert "isame: adapts encoder and head to each task alone" in " ".join(result.output.split())
 
 
 def test_config_reports_the_changes_from_the_defaults(tmp_path):

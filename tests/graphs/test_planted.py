@@ -131,3 +131,11 @@ def test_classes_are_balanced(graphs):
     store = planted(graphs)
     counts = np.bincount(store.graph_y, minlength=3)
     assert counts.max() - counts.min() <= 1
+
+
+def test_parts_of_a_large_set_differ_and_repeat():
+    first, second = planted_parts(200, part=100)
+    assert not np.array_equal(first.x[:100], second.x[:100])
+    again = next(iter(planted_parts(200, part=100)))
+    assert np.array_equal(first.x, again.x)
+    assert np.bincount(first.graph_y).tolist() == [34, 33, 33]

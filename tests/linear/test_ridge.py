@@ -39,10 +39,10 @@ def test_constant_columns_and_targets():
     assert np.isfinite(Ridge().fit(x, y).predict(x)).all()
 
 
-def test_a_path_goes_from_the_largest_penalty_to_the_smallest():
+def test_a_path_has_the_solutions_of_single_fits():
     x, y = problem()
-    path = fit_path(x, y, (1e-2, 1e2, 1.0))
-    assert [model.penalty for model in path] == [1e2, 1.0, 1e-2]
+    path = [Ridge(penalty) for penalty in (1e-2, 1e2, 1.0)]
+    fit_path(path, x, y)
     for model in path:
         np.testing.assert_allclose(model.predict(x), Ridge(model.penalty).fit(x, y).predict(x), rtol=1e-10)
 

@@ -99,8 +99,8 @@ def test_a_path_has_the_solutions_of_single_fits(problem):
         y = (x[:, 0] > 0).astype(int)
     elif problem == "few rows":
         x, y = rng.normal(size=(40, 100)), rng.integers(3, size=40)
-    path = fit_path(x, y, GRID[::-1])
-    assert [model.C for model in path] == sorted(GRID)
+    path = [LinearSVM(c) for c in GRID]
+    fit_path(path, x, y)
     for model in path:
         cold = LinearSVM(model.C).fit(x, y)
         np.testing.assert_allclose(model.decision_function(x), cold.decision_function(x), rtol=0, atol=1e-6)
@@ -115,7 +115,8 @@ def test_a_path_has_the_solutions_of_single_fits(problem):
 
 def test_a_path_does_not_share_what_it_returns():
     x, y = load_digits(return_X_y=True)
-    first, second = fit_path(x[:100], y[:100], (0.1, 1.0))
+    first, second = LinearSVM(0.1), LinearSVM(1.0)
+    fit_path([first, second], x[:100], y[:100])
     assert not np.shares_memory(first.coef_, second.coef_)
     assert not np.array_equal(first.coef_, second.coef_)
 

@@ -5,7 +5,7 @@ from small_model import SIZES, make
 from same.methods.infomax import Infomax
 
 
-def test_true_nodes_are_told_from_shuffled_ones():
+def test_training_separates_nodes_from_shuffled_ones():
     store, _, model = make(width=16)
     model, method = model.float(), Infomax()
     torch.manual_seed(0)

@@ -4,16 +4,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from small_model import SIZES, TASKS, VARIANTS, directional_derivative, draw, gradients, make, total
+from small_model import SIZES, TASKS, VARIANTS, WEIGHTS, directional_derivative, draw, gradients, make, total
 from torch import nn
 
 import literal
+from same.config import Config
 from same.episodes import Part
 from same.graphs.batch import GraphBatch
 from same.methods.adapt import adapt
+from same.methods.base import make_method
 from same.methods.same import ESAME, ISAME, outer_losses
 from same.nn import Model
 from same.tasks import Examples, Task
+from same.weighting import make_weighting
 
 
 @pytest.mark.parametrize("variant", ["isame", "esame"])
@@ -31,12 +34,27 @@ def test_losses_and_gradients_are_those_of_the_literal_algorithms(variant, pair,
     theta = dict(model.named_parameters())
     expected = literal.outer_loss(theta, episode, variant, alpha=0.3, steps=steps, unit_norm=unit_norm, pair=pair)
     method = VARIANTS[variant](inner_lr=0.3, inner_steps=steps)
-    found = total(method, model, literal.to_episode(store, tasks, episode))
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=0)
-    slow, fast = gradients(expected, model), gradients(found, model)
+    loss = total(method, model, literal.to_episode(store, tasks, episode))
+    torch.testing.assert_close(loss, expected, rtol=1e-9, atol=0)
+    slow, fast = gradients(expected, model), gradients(loss, model)
     for name in theta:
         assert fast[name].norm() > 0
         assert (fast[name] - slow[name]).norm() <= 1e-9 * slow[name].norm(), name
+
+
+@pytest.mark.parametrize("variant", ["isame", "esame"])
+def test_weights_scale_the_outer_sum_only(variant):
+    """UPDATE descends along Σ λ(t) ∇L(t); ADAPT minimises the plain loss L(t), whatever λ is."""
+    store, tasks, model = make(seed=1)
+    episode = draw(store, tasks)
+    config = Config(method=variant, inner_lr=0.3, weights=WEIGHTS)
+    losses = make_method(config).losses(model, episode)
+    make_weighting(config.weighting, config.tasks, config.weights).backward(losses, model)
+    plain = VARIANTS[variant](inner_lr=0.3)
+    each = {task: gradients(plain.losses(model, episode)[task], model) for task in TASKS}
+    for name, p in model.named_parameters():
+        parts = [WEIGHTS[task] * g[name] for task, g in each.items() if g[name] is not None]
+        torch.testing.assert_close(p.grad, torch.stack(parts).sum(0))
 
 
 @pytest.mark.parametrize("variant", ["isame", "esame"])
@@ -80,17 +98,16 @@ def test_esame_adapts_the_head_alone_and_the_encoder_learns_outside():
         adapted = ESAME().adapt(model, task, support)
         assert set(adapted) == {n for n in before if n.startswith(f"heads.{task.name}.")}
         assert all(not torch.equal(adapted[n], before[n]) for n in adapted)
-    found = gradients(total(ESAME(), model, episode), model)
-    assert all(found[n].norm() > 0 for n in before)
+    g = gradients(total(ESAME(), model, episode), model)
+    assert all(g[n].norm() > 0 for n in before)
     assert all(torch.equal(p, before[n]) for n, p in model.named_parameters())
 
 
 @pytest.mark.parametrize("method", [ISAME(), ESAME()])
-def test_an_episode_of_one_task_moves_no_other_head(method):
+def test_an_episode_of_one_task_leaves_the_other_heads_alone(method):
     store, tasks, model = make()
     episode = [part for part in draw(store, tasks) if part.task.name == "nc"]
-    found = gradients(total(method, model, episode), model)
-    for name, g in found.items():
+    for name, g in gradients(total(method, model, episode), model).items():
         assert (g is None) == name.startswith(("heads.gc", "heads.lp")), name
 
 
@@ -111,14 +128,14 @@ def test_esame_encodes_an_episode_once():
 
 
 def permuted(batch: GraphBatch, rng) -> tuple[GraphBatch, torch.Tensor]:
-    """The batch with the nodes of each graph in another order, and where each node went."""
+    """The batch with the nodes of each graph in another order, and the new index of each node."""
     ends = itertools.pairwise(batch.node_ptr.tolist())
-    where = torch.cat([start + torch.from_numpy(rng.permutation(end - start)) for start, end in ends])
-    back = torch.argsort(where)
-    edges = where[batch.edges].sort(dim=0).values
+    new = torch.cat([start + torch.from_numpy(rng.permutation(end - start)) for start, end in ends])
+    back = torch.argsort(new)
+    edges = new[batch.edges].sort(dim=0).values
     edges = edges[:, np.lexsort(edges.flip(0).numpy())]
-    labels = {**batch.labels, "node_y": batch.node_y[back]}
-    return replace(batch, x=batch.x[back], labels=labels, edges=edges), where
+    labels = {**batch.labels, "node_y": batch.labels["node_y"].take(back)}
+    return replace(batch, x=batch.x[back], labels=labels, edges=edges), new
 
 
 @pytest.mark.parametrize("method", [ISAME(), ESAME()])
@@ -129,19 +146,19 @@ def test_the_order_of_nodes_does_not_matter(method):
     other_order = {key: permuted(b, rng) for key, b in inputs.items()}
 
     def move(e: Examples) -> Examples:
-        batch, where = other_order[id(e.inputs)]
-        return Examples(batch, e.y, None if e.index is None else where[e.index])
+        batch, new = other_order[id(e.inputs)]
+        return Examples(batch, e.y, None if e.index is None else new[e.index])
 
     other = [Part(t, move(s), move(g)) for t, s, g in episode]
     for key, b in inputs.items():
-        batch, where = other_order[key]
-        torch.testing.assert_close(model.encoder(batch)[where], model.encoder(b), rtol=1e-9, atol=1e-12)
+        batch, new = other_order[key]
+        torch.testing.assert_close(model.encoder(batch)[new], model.encoder(b), rtol=1e-9, atol=1e-12)
     for name, value in method.losses(model, episode).items():
         torch.testing.assert_close(method.losses(model, other)[name], value, rtol=1e-9, atol=1e-12)
 
 
 class Fit(Task):
-    """A task that knows nothing of graphs: examples are (x, y) in a small record."""
+    """A regression task without graphs."""
 
     def __init__(self, name):
         self.name = name
@@ -191,5 +208,5 @@ def test_the_method_works_without_graphs(variant):
 
 def test_outer_losses_reads_any_iterable():
     store, tasks, model = make()
-    found = outer_losses(model, [tuple(p) for p in draw(store, tasks)], lambda m, t, s: adapt(m, t, s, lr=0.1))
-    assert list(found) == list(TASKS)
+    losses = outer_losses(model, [tuple(p) for p in draw(store, tasks)], lambda m, t, s: adapt(m, t, s, lr=0.1))
+    assert list(losses) == list(TASKS)

@@ -11,13 +11,15 @@ from commands import same
 from helpers import random_store
 from same.config import Config
 from same.errors import InputError
-from same.experiment import embed_set, load_trained, run
+from same.experiment import embed_set, run
 from same.graphs import GraphBatch, GraphStore, Split, load, planted, save_store
 from same.linear import fit_linear, predict_linear
 from same.metrics import scores
 from same.probes import Evaluation, Score, evaluate_run
-from same.probes.network import NetworkProbe
+from same.probes.evaluate import majority
+from same.probes.network import predict_network
 from same.probes.protocols import probe_examples
+from same.saved import load_trained
 from same.seeding import stream
 from same.tasks import TASKS, Examples
 
@@ -65,6 +67,33 @@ def test_no_more_nodes_than_so_many_are_encoded_at_once(monkeypatch):
     assert seen[0] == sum(seen[1:])
     assert max(seen[1:]) <= 1000 < seen[0]
     assert pieces == whole
+
+
+def test_the_majority_is_a_constant():
+    assert majority("classes", np.array([2, 0, 2]), np.zeros(4)).tolist() == [2, 2, 2, 2]
+    assert majority("links", np.array([0.0, 1.0]), np.zeros(3)).tolist() == [0.5, 0.5, 0.5]
+    means = majority("numbers", np.array([[1.0, 4.0], [3.0, 4.0]]), np.zeros((2, 2)))
+    assert means.tolist() == [[2.0, 4.0], [2.0, 4.0]]
+
+
+@pytest.mark.parametrize("settings", [{"dropout": 0.5}, {"batch_norm": True}])
+def test_floors_embed_each_graph_alone_and_without_dropout(settings, monkeypatch):
+    encoders = {}
+
+    def probe(self, model, encode, probes):
+        encoders[model] = encode
+        return []
+
+    monkeypatch.setattr(Evaluation, "probe", probe)
+    evaluation = Evaluation(CONFIG.model_copy(update=settings), tasks=["gc"])
+    evaluation.floors()
+    store = evaluation.experiment.store
+    both, one = store.cut([0, 1]), store.cut([0])
+    assert list(encoders) == ["majority", "raw", "untrained"]
+    for encode in encoders.values():
+        with torch.no_grad():
+            torch.testing.assert_close(encode(both)[: one.num_nodes], encode(one))
+    assert torch.equal(encoders["raw"](both), both.x)
 
 
 def test_every_task_is_probed_next_to_the_floors(trained):
@@ -162,8 +191,8 @@ def test_validation_is_touched_only_where_asked(trained, monkeypatch):
     assert [row for row in chosen if row.probe == "paper"] == [row for row in plain if row.probe == "paper"]
     changed = []
 
-    def change(*args, **options):
-        sets = probe_examples(*args, **options)
+    def change(*args):
+        sets = probe_examples(*args)
         for parts in sets.values():
             parts["validation"] = replace(parts["validation"], y=parts["validation"].y.flip(0))
             changed.append(1)
@@ -196,7 +225,7 @@ def test_a_part_of_the_split_can_be_scored():
     assert main_scores(rows)["raw", "none", "gc", "paper"] == np.mean(y == np.bincount(train).argmax())
     sets = [replace(e, embeddings=e.inputs.x) for e in evaluation.examples[case].values()]
     rng = stream(CONFIG.seed, "network", CONFIG.split, list(TASKS).index("gc"))
-    predicted = NetworkProbe().fit_predict(case.task, sets[0], sets[1], sets[1], rng)
+    predicted = predict_network(case.task, sets[0], sets[1], sets[1], rng)
     assert main_scores(rows)["raw", "network", "gc", "paper"] == np.mean(predicted == y)
 
 
@@ -257,7 +286,7 @@ def test_the_order_of_graphs_changes_no_score(trained):
     evaluation = Evaluation(CONFIG, tasks=["gc", "nc"])
     rng, parts = np.random.default_rng(0), evaluation.experiment.split
     other = Split(*(rng.permutation(ids) for ids in (parts.train, parts.validation, parts.test)))
-    examples = probe_examples(evaluation.experiment.store, other, evaluation.cases, seed=0, k=0)
+    examples = probe_examples(replace(evaluation.experiment, split=other), evaluation.cases)
     shuffled, encoder = with_examples(evaluation, examples), load_trained(trained).encoder
     both = [main_scores([*e.floors(), *e.probe("esame", encoder, ("linear",))]) for e in (evaluation, shuffled)]
     assert len(both[0]) == 8
@@ -279,7 +308,7 @@ def test_the_released_protocol_measures_the_order_of_nodes_and_ours_does_not():
 def test_a_permutation_changes_scores_under_released():
     evaluation = Evaluation(Config(pair="concat", width=32), tasks=["lp"], protocols=("released",))
     other, _ = permuted(planted(), 3)
-    examples = probe_examples(other, evaluation.experiment.split, evaluation.cases, seed=0, k=0)
+    examples = probe_examples(replace(evaluation.experiment, store=other), evaluation.cases)
     # The index that a node had in the file before.
     shuffled = with_examples(evaluation, examples)
     before, after = (e.probe("index", node_index, ("linear",))[0].score for e in (evaluation, shuffled))
@@ -303,7 +332,7 @@ def test_embed_refuses_other_attributes(trained, tmp_path):
     save_store(random_store(0, [5] * 12), tmp_path / "other")
     with pytest.raises(InputError, match="its nodes have 3 attributes, the inputs were fitted on 24"):
         embed_set(trained, str(tmp_path / "other"), tmp_path / "e.npz")
-    with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy, parquet"):
+    with pytest.raises(InputError, match="format: 'csv' is not one of npz, npy"):
         embed_set(trained, "planted", tmp_path / "e.csv", kind="csv")
     assert not list(tmp_path.glob("e.*"))
 
@@ -316,7 +345,7 @@ def test_the_commands(trained, tmp_path):
     assert {row["model"] for row in printed["rows"]} == {"majority", "raw", "untrained", "esame"}
     code, out, _ = same("evaluate", trained, "-t", "lp")
     assert code == 0
-    assert "protocol paper, pair features symmetric" in out
+    assert "protocol paper, pair symmetric" in out
     assert "lp AUC" in out
     code, out, _ = same("embed", trained, "planted", "--out", tmp_path / "e.npz", "--json")
     assert (code, json.loads(out)) == (0, {"file": str(tmp_path / "e.npz"), "format": "npz", "nodes": 7102})

@@ -13,7 +13,5 @@ def test_the_demo_shows_training_above_the_floors(tmp_path):
         trained = rows[method, "linear probe"]
         for floor in (rows["majority", ""], rows["raw features", "linear probe"], rows["untrained", "linear probe"]):
             assert all(t > f for t, f in zip(trained, floor, strict=True)), (method, rows)
-    assert (tmp_path / "demo" / "planted.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "demo" / "study" / "report.html").is_file()
-    # The pictures of the report need models.
-    assert list((tmp_path / "demo" / "study" / "figures").glob("embeddings-*.svg"))
+    assert (tmp_path / "demo" / "study" / "figures" / "overview-planted.svg").is_file()

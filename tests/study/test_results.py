@@ -11,7 +11,7 @@ from same.commit import commit
 from same.config import Config
 from same.errors import DamagedError
 from same.study.plan import Plan, remember
-from same.study.results import RUNS_TABLE, SCORES_TABLE, Results, Score, Study, make_run
+from same.study.results import RUNS_TABLE, SCORES_TABLE, Results, Score, Source, Study, make_run
 from study_helpers import made_run
 
 CONFIGS = [Config(dataset='a "set", quoted', method=m, split=k, width=8) for m in ("isame", "esame") for k in (1, 0)]
@@ -150,11 +150,13 @@ def test_scores_are_the_main_metric_in_percent_by_split():
         ours._replace(model="raw", score=0.5),
     ]
     study = study_of(PLAN, [*noise[1:3], ours, *noise])
-    place = ("planted", "esame", ("gc", "nc"), "lp", "linear")
-    assert study.scores(*place) == {0: 75.0, 1: 75.0}
-    assert study.scores(*place, protocol="released") == {0: 40.0, 1: 40.0}
-    assert study.scores(*place, model="raw") == {0: 50.0, 1: 50.0}
-    assert study.scores(*place, weighting="gradnorm") == study.scores("COX2", *place[1:]) == {}
+    source = Source("esame", ("gc", "nc"))
+    assert study.scores("planted", source, "lp") == {0: 75.0, 1: 75.0}
+    assert study.scores("planted", source._replace(protocol="released"), "lp") == {0: 40.0, 1: 40.0}
+    assert study.scores("planted", source._replace(model="raw"), "lp") == {0: 50.0, 1: 50.0}
+    assert study.scores("COX2", source, "lp") == {}
+    for change in ({"probe": "own"}, {"weighting": "gradnorm"}, {"tasks": ("gc",)}):
+        assert study.scores("planted", source._replace(**change), "lp") == {}
 
 
 def test_runs_without_the_probes_that_a_plan_asks_for_are_missing():

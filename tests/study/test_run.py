@@ -19,7 +19,7 @@ from same.study.engines import Event, local
 from same.study.plan import Plan, first_of
 from same.study.report.page import write_report
 from same.study.report.tables import caption
-from same.study.results import RUNS_TABLE, SCORES_TABLE, Results, Study
+from same.study.results import RUNS_TABLE, SCORES_TABLE, Results, Source, Study
 from same.study.run import check_dataset, expected_seconds, run_study, todo
 from study_helpers import COMMAND, OPTIONS, TINY, inline, own_workers, same, workers_of
 
@@ -53,6 +53,16 @@ def test_a_finished_study_is_three_files(tmp_path):
     assert {path.name for path in (tmp_path / "s").iterdir()} == {"study.json", RUNS_TABLE, SCORES_TABLE}
 
 
+def test_floors_are_evaluated_once_per_dataset_and_split(finished):
+    study = Study.open(finished)
+    for floor in ("majority", "raw"):
+        runs = [key for key, scores in study.results.scores.items() if any(score.model == floor for score in scores)]
+        assert sorted((study.runs[key].dataset, study.runs[key].split) for key in runs) == [
+            ("planted", 0),
+            ("planted", 1),
+        ]
+
+
 def test_models_are_kept_if_a_study_was_ever_asked_to(tmp_path):
     run_study(replace(FLOORS, keep_models=True), tmp_path / "s", engine=inline, quiet=True)
     run_study(replace(FLOORS, splits=(1,)), tmp_path / "s", engine=inline, quiet=True)
@@ -83,7 +93,7 @@ def test_a_question_that_is_asked_later_gets_its_network_probes(finished, tmp_pa
     study = run_study(asked, folder, engine=watched, quiet=True)
     assert trained == [not models] * 2  # The untrained encoder and the classical single-task model.
     for method, tasks in (("untrained", ("gc", "nc", "lp")), ("classical", ("gc",))):
-        assert set(study.scores("planted", method, tasks, "nc", "network")) == {0}
+        assert set(study.scores("planted", Source(method, tasks, "network"), "nc")) == {0}
     # Apart from the new probes nothing has changed.
     for key in before.runs:
         kept = [score for score in study.results.scores[key] if score.probe != "network"]

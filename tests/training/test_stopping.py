@@ -42,7 +42,7 @@ def test_training_is_given_up_after_a_validation_and_can_be_continued(tmp_path):
         seen.append(len(history))
         return len(history) == 3
 
-    for _ in range(2):  # It is asked again when the run is continued.
+    for _ in range(2):  # It is called again when the run is continued.
         with pytest.raises(GivenUpTraining):
             descend(epochs=5, folder=tmp_path, give_up=give_up)
     assert seen == [1, 2, 3, 3]

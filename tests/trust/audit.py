@@ -1,6 +1,6 @@
-"""Known vulnerabilities of what is installed, from pip-audit: `make audit`.
+"""Known vulnerabilities of the installed packages, from pip-audit: `make audit`.
 
-What could not be checked is said, and where nothing could be, that is no success.
+Packages that could not be checked are listed. If none could be checked, the audit fails.
 """
 
 import json
@@ -9,14 +9,14 @@ import sys
 from typing import Any
 
 
-def judge(found: list[dict[str, Any]]) -> tuple[int, str]:
-    """An exit code, and a few lines, from what pip-audit says of each distribution."""
-    checked = [each for each in found if "skip_reason" not in each]
-    missed = [each["name"] for each in found if "skip_reason" in each and "editable" not in each["skip_reason"]]
+def judge(packages: list[dict[str, Any]]) -> tuple[int, str]:
+    """Return an exit code and a summary of the output of pip-audit."""
+    checked = [each for each in packages if "skip_reason" not in each]
+    missed = [each["name"] for each in packages if "skip_reason" in each and "editable" not in each["skip_reason"]]
     lines = [
-        f"{each['name']} {each['version']}: {known['id']}, mended in {', '.join(known['fix_versions']) or 'no version'}"
+        f"{each['name']} {each['version']}: {bug['id']}, fixed in {', '.join(bug['fix_versions']) or 'no version'}"
         for each in checked
-        for known in each["vulns"]
+        for bug in each["vulns"]
     ]
     wrong = len(lines)
     if missed:
@@ -30,7 +30,7 @@ def judge(found: list[dict[str, Any]]) -> tuple[int, str]:
 
 
 def main() -> None:
-    """Asks, and ends with 1 where something is known, and with 2 where nothing could be asked."""
+    """Run pip-audit; exit with 1 if there are vulnerabilities, with 2 if nothing could be checked."""
     command = [
         sys.executable,
         "-m",
@@ -46,7 +46,7 @@ def main() -> None:
     try:
         code, text = judge(json.loads(done.stdout)["dependencies"])
     except ValueError:
-        code, text = 2, f"audit: could not be done\n{done.stderr}"
+        code, text = 2, f"audit: failed\n{done.stderr}"
     print(text)
     sys.exit(code)
 

@@ -1,6 +1,6 @@
-"""Bad data on purpose: sets of graphs, configurations and arguments, made and then spoilt at random from a seed.
+"""Fuzzing: sets of graphs, configurations and arguments, spoilt at random from a seed.
 
-Each either becomes something sound or is refused with an `InputError`; anything else is a fault.
+Each is either accepted and valid, or refused with an `InputError`; anything else is a fault.
 """
 
 import contextlib
@@ -16,9 +16,11 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from email.message import Message
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from urllib.error import HTTPError
 
 import numpy as np
 import torch
@@ -36,14 +38,14 @@ CPU_SECONDS, BYTES = 10, 4 * 2**30
 
 @dataclass
 class Tally:
-    """How many cases were tried, how many were taken, and what went wrong."""
+    """Number of cases, number of accepted cases, and what went wrong."""
 
     tried: int = 0
-    taken: int = 0
+    accepted: int = 0
     faults: list[str] = field(default_factory=list)
 
     def __add__(self, other: "Tally") -> "Tally":
-        return Tally(self.tried + other.tried, self.taken + other.taken, self.faults + other.faults)
+        return Tally(self.tried + other.tried, self.accepted + other.accepted, self.faults + other.faults)
 
 
 class HangError(Exception):
@@ -52,7 +54,7 @@ class HangError(Exception):
 
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
-    """Less memory than the machine has, so that asking for too much is an error."""
+    """Limit the memory, so that asking for too much is an error."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").is_file() else 0
     if pages:
@@ -65,12 +67,12 @@ def bounded() -> Iterator[None]:
 
 @contextlib.contextmanager
 def in_time() -> Iterator[None]:
-    """So much processor time and no more."""
+    """Limit the processor time."""
 
-    def late(number: int, frame: object) -> None:
+    def expire(number: int, frame: object) -> None:
         raise HangError(f"more than {CPU_SECONDS} s")
 
-    before = signal.signal(signal.SIGPROF, late)
+    before = signal.signal(signal.SIGPROF, expire)
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
     try:
         yield
@@ -80,16 +82,16 @@ def in_time() -> Iterator[None]:
 
 
 def attempt(tally: Tally, what: str, action: Callable[[], object]) -> None:
-    """One case."""
+    """Try one case."""
     tally.tried += 1
     try:
         with in_time(), warnings.catch_warnings():
             warnings.simplefilter("error")
             action()
-        tally.taken += 1
+        tally.accepted += 1
     except InputError as error:
         if "\n" in str(error) or not str(error):
-            tally.faults.append(f"{what}: a message of several lines: {error}")
+            tally.faults.append(f"{what}: message of several lines: {error}")
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -97,8 +99,8 @@ def attempt(tally: Tally, what: str, action: Callable[[], object]) -> None:
         tally.faults.append(f"{what}: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})")
 
 
-def assert_sound(store: GraphStore) -> None:
-    """What a store promises, and that everything can be done with it."""
+def assert_valid(store: GraphStore) -> None:
+    """Check that a store is consistent and can be cut, scaled and split."""
     n, g = store.num_nodes, store.num_graphs
     assert store.node_ptr[0] == 0
     assert store.node_ptr[-1] == n
@@ -133,7 +135,7 @@ def assert_sound(store: GraphStore) -> None:
                 assert len(support.y) + len(target.y) >= 0
 
 
-# Fields as nobody should write them.
+# Fields that are hard to parse.
 FIELDS = (
     *("", " ", "-1", "0", "1.5", "1e3", "-0", "nan", "inf", "-inf", "1e38", "1e39", "1e400", "-1e400", "1e-400"),
     *("99999999999999999999", "9223372036854775807", "-9223372036854775808", "4294967297", "1_0", "0x10", "1 2"),
@@ -143,7 +145,7 @@ BLOBS = (b"\xff\xfe1\n", b"\x80", b"\r", b"\n\n\n", b"\xc3", b"1\t2\n", b"#1\n",
 
 
 def random_tu(rng: random.Random) -> dict[str, str]:
-    """A good set: graphs from one node to complete ones, in pieces, with loops and repetitions."""
+    """A valid set: graphs from one node to complete ones, some disconnected, with loops and repeated edges."""
     sizes = [rng.choice((1, 1, 2, 3, 5, 8)) for _ in range(rng.choice((1, 2, 3, 10, 12)))]
     edges, start = [], 1
     for size in sizes:
@@ -171,20 +173,21 @@ def random_tu(rng: random.Random) -> dict[str, str]:
 
 
 def spoil_tu(parts: dict[str, str], rng: random.Random) -> dict[str, bytes]:
-    """A set with up to three mistakes in it."""
-    found = {name: text.encode() for name, text in parts.items()}
+    """A set with up to three mistakes."""
+    spoilt = {name: text.encode() for name, text in parts.items()}
     for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
-        name = rng.choice(list(found) or ["A"])
-        lines = found.get(name, b"").split(b"\n")
+        name = rng.choice(list(spoilt) or ["A"])
+        lines = spoilt.get(name, b"").split(b"\n")
         at = rng.randrange(len(lines))
         fields = lines[at].split(b",")
         place = rng.randrange(len(fields))
         kind = rng.randrange(12)
         if kind == 0:
-            found.pop(name, None)
+            spoilt.pop(name, None)
             continue
         if kind == 1:
-            found[rng.choice(("graph_attributes", "edge_labels", "A", name))] = found.get(rng.choice(list(found)), b"")
+            other = spoilt.get(rng.choice(list(spoilt)), b"")
+            spoilt[rng.choice(("graph_attributes", "edge_labels", "A", name))] = other
             continue
         if kind == 2:
             lines.insert(at, lines[at])
@@ -204,8 +207,8 @@ def spoil_tu(parts: dict[str, str], rng: random.Random) -> dict[str, bytes]:
             fields[place] = rng.choice(FIELDS).encode()
         if kind in (4, 5, 9, 10, 11):
             lines[at] = b",".join(fields)
-        found[name] = rng.choice((b"\n", b"\n", b"\r\n")).join(lines)
-    return found
+        spoilt[name] = rng.choice((b"\n", b"\n", b"\r\n")).join(lines)
+    return spoilt
 
 
 def fuzz_tu(cases: int, seed: int, folder: Path) -> Tally:
@@ -231,7 +234,7 @@ def fuzz_tu(cases: int, seed: int, folder: Path) -> Tally:
                 for _ in range(rng.choice((1, 1, 4))):
                     blob[rng.randrange(len(blob))] = rng.randrange(256)
                 path.write_bytes(blob[: rng.choice((len(blob), len(blob), rng.randrange(len(blob))))])
-        attempt(tally, f"tu {seed} {case}", lambda path=path: assert_sound(read_tu(path)))
+        attempt(tally, f"tu {seed} {case}", lambda path=path: assert_valid(read_tu(path)))
     return tally
 
 
@@ -298,7 +301,7 @@ def fuzz_pyg(cases: int, seed: int) -> Tally:
             if graphs:
                 graph = rng.choice(graphs)
                 key = rng.choice(("x", "edge_index", "y", "node_y", "num_nodes"))
-                with contextlib.suppress(Exception):  # What PyG itself refuses is not ours.
+                with contextlib.suppress(Exception):  # Values that PyG itself refuses.
                     setattr(graph, key, rng.choice(VALUES)(len(graph.x) if torch.is_tensor(graph.x) else 2))
         if rng.random() < 0.03:
             graphs.append(rng.choice((None, "graph", 3, Data(), {})))
@@ -306,7 +309,7 @@ def fuzz_pyg(cases: int, seed: int) -> Tally:
         attempt(
             tally,
             f"pyg {seed} {case}",
-            lambda graphs=graphs, k=labels_in_x: assert_sound(from_pyg(graphs, node_labels=k)),
+            lambda graphs=graphs, k=labels_in_x: assert_valid(from_pyg(graphs, node_labels=k)),
         )
     return tally
 
@@ -368,7 +371,7 @@ def fuzz_config(cases: int, seed: int, folder: Path) -> Tally:
 
 
 def run_command(arguments: list[str]) -> tuple[int, str]:
-    """The exit code of the command in this process, and what it said; what it does not catch comes through."""
+    """Run the command in this process; return its exit code and messages. Exceptions that it does not catch pass."""
     from same.cli import main
 
     before, out, err = sys.argv, io.StringIO(), io.StringIO()
@@ -430,15 +433,14 @@ VERBS: dict[str, tuple[str, ...]] = {
 
 
 def fuzz_cli(cases: int, seed: int, folder: Path) -> Tally:
-    """Arguments of the command. What would be valid does little: it is a dry run, or its set is not there."""
+    """Arguments of the command. Valid ones do little: it is a dry run, or its set does not exist."""
 
-    def no_network(url: str, target: Path) -> None:
-        raise OSError("there is no network here")
+    def not_found(url: str, **options: object) -> None:
+        raise HTTPError(url, 404, "not found", Message(), None)
 
     tally = Tally()
     folder.mkdir(parents=True, exist_ok=True)
-    patched = patch.multiple("same.graphs.io.sources", _transfer=no_network, _TRIES=1)
-    with contextlib.chdir(folder), patched:
+    with contextlib.chdir(folder), patch("urllib.request.urlopen", not_found):
         for case in range(cases):
             rng = random.Random(f"cli {seed} {case}")
             verb = rng.choice(list(VERBS))
@@ -451,18 +453,18 @@ def fuzz_cli(cases: int, seed: int, folder: Path) -> Tally:
                 option = rng.choice(VERBS[verb])
                 arguments += rng.choice(([word], [option, word], [option, value if option == "--set" else word]))
             if verb == "train":
-                arguments += ["--data", "nowhere", "--set", "dataset=NOTHERE"]
+                arguments += ["--data", "nowhere", "--set", "dataset=MISSING"]
             elif verb == "study":
                 arguments += ["--out", "study", "--dry-run"]
             elif verb == "tune":
                 arguments += ["--out", "search", "--space"]
 
             def use(arguments: list[str] = arguments) -> None:
-                code, said = run_command(arguments)
-                assert code in (0, 2), (code, arguments, said)
-                assert "Traceback" not in said
+                code, err = run_command(arguments)
+                assert code in (0, 2), (code, arguments, err)
+                assert "Traceback" not in err
                 if code:
-                    raise InputError(said.strip().splitlines()[-1])
+                    raise InputError(err.strip().splitlines()[-1])
 
             attempt(tally, f"cli {seed} {case} {arguments}", use)
     return tally

@@ -1,4 +1,4 @@
-"""Faults on purpose: commands killed at random moments, files damaged; and whether everything ends as if left alone."""
+"""Injects faults (commands killed at random moments, damaged files), and checks that the outcome is unchanged."""
 
 import json
 import logging
@@ -22,16 +22,17 @@ from same.files import load_tensors, read_json
 from same.study.results import RUNS_TABLE, Results
 from same.training import InterruptedTraining
 from same.tuning.search import Tuning
+from trust.bad_data import run_command
 
 SAME = (sys.executable, "-c", "from same.cli import main; main()")
 TINY = ("width=8", "validate_every=1", "batch_size=105", "validation_episodes=1", "patience=99")
 HOOK = Path(__file__).with_name("hook")
 WRITES = {"train": 60, "study": 10, "tune": 8}
-"""In which of a process's writes it may be killed, at most."""
+"""Maximum number of the write in which a process is killed."""
 
 
 def command(verb: str, folder: Path, workers: int = 2) -> list[str]:
-    """A verb at work on the embedded set, small enough to be done in seconds."""
+    """A command on the embedded set that takes seconds."""
     arguments = {
         "train": ["planted", "-m", "classical", "-t", "nc", "--set", "max_epochs=60"],
         "study": ["--datasets", "planted", "--questions", "Q1", "--tasks", "nc", "--splits", "0"],
@@ -44,7 +45,7 @@ def command(verb: str, folder: Path, workers: int = 2) -> list[str]:
 
 
 def outcome(verb: str, folder: Path) -> object:
-    """What must not depend on interruptions: weights and histories, scores and tables, or trials."""
+    """Results that must not depend on interruptions: weights and histories, scores and tables, or trials."""
     runs = [folder] if verb == "train" else sorted(path.parent for path in folder.glob("runs/*/result.json"))
     weights = {}
     for place in runs:
@@ -55,7 +56,7 @@ def outcome(verb: str, folder: Path) -> object:
         tables = {path.name: path.read_text() for path in sorted((folder / "tables").iterdir())}
         return Results.read(folder).scores, tables
     if verb == "tune":
-        trials = [(t.number, t.values, t.state, t.score, t.to_json()["epochs"]) for t in Tuning.open(folder).trials]
+        trials = [(t.number, t.values, t.state, t.score, t.epochs) for t in Tuning.open(folder).trials]
         return weights, histories, trials, (folder / "best.toml").read_text()
     return weights, histories
 
@@ -69,7 +70,7 @@ def is_left_over(path: Path) -> bool:
 
 
 def assert_whole(folder: Path) -> None:
-    """No file is half-written, whatever happened; temporary ones do not count."""
+    """Check that no file is partial, except temporary ones."""
     for path in files(folder):
         try:
             if is_left_over(path):
@@ -83,12 +84,12 @@ def assert_whole(folder: Path) -> None:
             elif path.name == RUNS_TABLE:
                 Results.read(path.parent)
         except FileNotFoundError:
-            continue  # A worker that has not noticed yet that its driver is gone goes on for a moment.
+            continue  # A worker works on for a moment after its driver was killed.
 
 
 @dataclass
 class Campaign:
-    """What came of killing: how often, how often in the middle of a write, and how often without harm."""
+    """Number of kills, of kills in the middle of a write, and of kills that changed nothing."""
 
     injected: int = 0
     in_writes: int = 0
@@ -96,34 +97,34 @@ class Campaign:
 
 
 def kill_at_random(verb: str, kills: int, seed: int, folder: Path) -> Campaign:
-    """Kills a command again and again, until so many kills hit; after each it is started again, to its end.
+    """Kill a command a number of times, restart it each time, and compare its results with an undisturbed run.
 
     Every other kill comes in the middle of a write.
     """
-    rng, found = random.Random(f"{verb} {seed}"), Campaign()
+    rng, campaign = random.Random(f"{verb} {seed}"), Campaign()
     subprocess.run(command(verb, folder / "whole"), check=True, capture_output=True)
     expected, chain = outcome(verb, folder / "whole"), 0
-    while found.injected < kills:
-        place, chain, here = folder / f"killed-{chain}", chain + 1, 0
-        while here < 10 and found.injected + here < kills:
-            in_write = here % 2 == 0
+    while campaign.injected < kills:
+        place, chain, hits = folder / f"killed-{chain}", chain + 1, 0
+        while hits < 10 and campaign.injected + hits < kills:
+            in_write = hits % 2 == 0
             if not _start_and_kill(verb, place, rng, in_write):
                 break
-            here += 1
-            found.in_writes += in_write
+            hits += 1
+            campaign.in_writes += in_write
             assert_whole(place)
         done = subprocess.run(command(verb, place), check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        found.injected += here
+        campaign.injected += hits
         clean = not any(map(is_left_over, place.rglob(".*")))
         if clean and outcome(verb, place) == expected:
-            found.survived += here
+            campaign.survived += hits
         shutil.rmtree(place)
-    return found
+    return campaign
 
 
 def _start_and_kill(verb: str, place: Path, rng: random.Random, in_write: bool) -> bool:
-    """Whether the command was killed before its end: by itself, in the middle of a write; or by us, at any moment."""
+    """Start a command and kill it, in the middle of a write or at any moment; return whether it was still running."""
     before, environment = _stamp(place), dict(os.environ)
     if in_write:
         paths = (str(HOOK), environment.get("PYTHONPATH"))
@@ -138,27 +139,27 @@ def _start_and_kill(verb: str, place: Path, rng: random.Random, in_write: bool) 
     )
     if in_write:
         return process.wait() == -signal.SIGKILL
-    if rng.random() < 0.2:  # The start included.
+    if rng.random() < 0.2:  # Perhaps while it starts.
         _wait(process, lambda: False, rng.uniform(0, 3))
     else:
         _wait(process, lambda: _stamp(place) != before, 60)
         _wait(process, lambda: False, rng.uniform(0, 0.6 if verb == "train" else 3))
     if process.poll() is not None:
         return False
-    # With its workers, or alone: then they notice, and end.
+    # With its workers, or without: then they notice, and end.
     os.killpg(process.pid, signal.SIGKILL) if rng.random() < 0.7 else process.kill()
     process.wait()
     return True
 
 
 def _stamp(place: Path) -> list[tuple[str, int]]:
-    found = []
+    stamps = []
     for path in files(place):
         try:
-            found.append((str(path), path.stat().st_mtime_ns))
+            stamps.append((str(path), path.stat().st_mtime_ns))
         except FileNotFoundError:
             continue
-    return sorted(found)
+    return sorted(stamps)
 
 
 def _wait(process: subprocess.Popen, enough: Callable[[], bool], seconds: float) -> None:
@@ -173,7 +174,7 @@ def _wait(process: subprocess.Popen, enough: Callable[[], bool], seconds: float)
 
 
 def signalled(verb: str, number: int, folder: Path) -> tuple[float, int, str]:
-    """How long a command that is at work takes to end when it is told to, its exit code, and what it says."""
+    """Send a signal to a working command; return the seconds until it ends, its exit code and its messages."""
     arguments = [part for part in command(verb, folder) if not part.startswith("max_epochs")]
     arguments = [part for i, part in enumerate(arguments) if not (part == "--set" and arguments[i + 1] == "--set")]
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -181,36 +182,35 @@ def signalled(verb: str, number: int, folder: Path) -> tuple[float, int, str]:
     assert process.poll() is None, process.stderr
     start = time.monotonic()
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
-    return time.monotonic() - start, process.returncode, said
+    _, err = process.communicate(timeout=60)
+    return time.monotonic() - start, process.returncode, err
 
 
 def second_of_two(verb: str, folder: Path) -> tuple[int, str]:
-    """The exit code of a command whose folder another process is at work in, and what it says."""
+    """Exit code and messages of a command in whose folder another process is working."""
     arguments = [*command(verb, folder), "--set", "max_epochs=100000", "--set", "patience=100000"]
     first = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _wait(first, lambda: any(folder.rglob("history.jsonl")), 120)
         assert first.poll() is None
-        second = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False)
+        return run_command(arguments[len(SAME) :])
     finally:
         first.kill()
         first.wait()
-    return second.returncode, second.stderr
 
 
 LIMITS = {
-    # As a quota has it, and no rights are needed to set it up.
+    # Like a quota; needs no privileges.
     "files of 4 kB at most": ["sh", "-c", 'ulimit -f 8 && exec "$@"', "sh"],
-    # In a mount namespace of its own, where the system allows one.
+    # In a new mount namespace, where the system allows one.
     "a disk of 16 kB": ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=16k none "$0" && exec "$@"'],
     "a disk that is read-only": ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o ro none "$0" && exec "$@"'],
 }
-"""What stands before a command so that it cannot write to a folder."""
+"""Prefixes of a command that keep it from writing to a folder."""
 
 
 def without_room(limit: str, folder: Path) -> tuple[int, str] | None:
-    """The exit code of a training that cannot write its files, and what it says; None where that cannot be set up."""
+    """Exit code and messages of a training that cannot write its files; None where that cannot be set up."""
     folder.mkdir(parents=True)
     before = [*LIMITS[limit], *([str(folder)] if "disk" in limit else [])]
     if (
@@ -227,15 +227,15 @@ HARMS = ("deleted", "emptied", "truncated", "flipped")
 CONFIG = Config(method="classical", tasks=("nc",), width=8, max_epochs=4, validate_every=1, batch_size=105)
 
 
-def harm(path: Path, how: str, rng: random.Random) -> None:
-    """Damages a file."""
+def harm(path: Path, kind: str, rng: random.Random) -> None:
+    """Damage a file."""
     content = bytearray(path.read_bytes())
-    if how == "deleted":
+    if kind == "deleted":
         path.unlink()
         return
-    if how == "emptied":
+    if kind == "emptied":
         content.clear()
-    elif how == "truncated":
+    elif kind == "truncated":
         del content[rng.randrange(1, len(content)) :]
     else:
         place = rng.randrange(len(content))
@@ -244,35 +244,34 @@ def harm(path: Path, how: str, rng: random.Random) -> None:
 
 
 @contextmanager
-def heard() -> Iterator[list[str]]:
-    """The warnings of the house."""
+def captured_warnings() -> Iterator[list[str]]:
+    """The warnings that the package logs."""
 
-    class Ear(logging.Handler):
+    class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said.append(record.getMessage())
+            lines.append(record.getMessage())
 
-    said: list[str] = []
-    ear = Ear(logging.WARNING)
-    house = logging.getLogger("same")
-    level = house.level
-    house.addHandler(ear)
-    house.setLevel(logging.WARNING)
+    lines: list[str] = []
+    handler, log = Handler(logging.WARNING), logging.getLogger("same")
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.WARNING)
     try:
-        yield said
+        yield lines
     finally:
-        house.removeHandler(ear)
-        house.setLevel(level)
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def make_runs(folder: Path) -> None:
-    """A run that is finished, and one that was stopped after two checkpoints."""
+    """Make a finished run, and one that was stopped after two checkpoints."""
     run(CONFIG, folder / "finished")
-    asked = 0
+    polls = 0
 
     def stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked == 5
+        nonlocal polls
+        polls += 1
+        return polls == 5
 
     try:
         run(CONFIG, folder / "stopped", stop=stop)
@@ -287,12 +286,12 @@ DAMAGED = [
 ] + [("stopped", name) for name in ("history.jsonl", "checkpoint.safetensors", "checkpoint.previous.safetensors")]
 
 
-def damage_run(runs: Path, which: str, name: str, how: str, rng: random.Random, work: Path) -> tuple[bool, bool]:
-    """Damages a file of a run and runs it again: whether it ends as it should, and whether something was said."""
-    place = work / f"{which}-{name}-{how}-{rng.random()}"
+def damage_run(runs: Path, which: str, name: str, kind: str, rng: random.Random, work: Path) -> tuple[bool, bool]:
+    """Damage a file of a run and run it again; return whether it ends as it should, and whether it warned."""
+    place = work / f"{which}-{name}-{kind}-{rng.random()}"
     shutil.copytree(runs / which, place)
-    harm(place / name, how, rng)
-    with heard() as said:
+    harm(place / name, kind, rng)
+    with captured_warnings() as lines:
         result = run(CONFIG, place)
     good = {k: v for k, v in read_json(runs / "finished" / "result.json").items() if "seconds" not in k}
     same = {k: v for k, v in result.items() if "seconds" not in k} == good
@@ -300,4 +299,4 @@ def damage_run(runs: Path, which: str, name: str, how: str, rng: random.Random, 
     same &= all(torch.equal(tensors[key], expected[key]) for key in expected)
     same &= (place / "history.jsonl").read_text() == (runs / "finished" / "history.jsonl").read_text()
     shutil.rmtree(place)
-    return same, bool(said)
+    return same, bool(lines)

@@ -1,4 +1,4 @@
-"""Many runs: what a study costs beside the runs themselves."""
+"""Overhead of a study with many runs."""
 
 import os
 import time
@@ -14,7 +14,7 @@ from same.study.run import run_study
 
 @dataclass
 class Load:
-    """What was measured: memory in MB and open files of the driver after a tenth and after all of the runs."""
+    """Memory in MB and open files of the driver after a tenth of the runs and after all, and seconds per run."""
 
     runs: int
     memory: tuple[float, float]
@@ -23,14 +23,14 @@ class Load:
 
     @property
     def flat(self) -> bool:
-        """Whether nothing piles up."""
+        """Whether neither memory nor open files grow."""
         return self.memory[1] < self.memory[0] + 20 and self.handles[1] <= self.handles[0]
 
     def __str__(self) -> str:
         memory, handles = (" → ".join(f"{value:.0f}" for value in pair) for pair in (self.memory, self.handles))
         return (
             f"{self.runs} runs: memory of the driver {memory} MB, open files {handles}, "
-            f"{self.overhead:.2f} s a run beside training and evaluation"
+            f"{self.overhead:.2f} s per run besides training and evaluation"
         )
 
 
@@ -40,7 +40,7 @@ def _now() -> tuple[float, int]:
 
 
 def many_runs(runs: int, folder: Path, workers: int = 2) -> Load:
-    """A study of untrained encoders, ten splits of each of some tiny sets."""
+    """Measure a study of untrained encoders on ten splits of tiny sets."""
     sets = [folder / f"set-{number}" for number in range(runs // 10)]
     for number, place in enumerate(sets):
         save_store(planted(40, seed=number), place)

@@ -1,4 +1,4 @@
-"""Known mistakes, planted one at a time in a copy of the source: does a test fail for each?"""
+"""Mutations: known mistakes, planted one at a time in a copy of the source. A test must fail for each."""
 
 import os
 import shutil
@@ -14,19 +14,27 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Mutation:
-    """A mistake: what is replaced, in which file, by what; and the tests that should notice."""
+    """A mistake.
+
+    Args:
+        name: description of the mistake.
+        file: file below `src/same`.
+        old: text that is replaced; it occurs once in the file.
+        new: text that replaces it.
+        tests: ids of the tests that must fail.
+    """
 
     name: str
     file: str
-    there: str
-    instead: str
+    old: str
+    new: str
     tests: tuple[str, ...]
 
     def planted(self, source: str) -> str:
-        """A file's text with the mistake in it."""
-        if source.count(self.there) != 1:
-            raise ValueError(f"{self.name}: {self.file} has {source.count(self.there)} places like {self.there!r}")
-        return source.replace(self.there, self.instead)
+        """Return the text of a file with the mistake in it."""
+        if source.count(self.old) != 1:
+            raise ValueError(f"{self.name}: {self.file} contains {self.old!r} {source.count(self.old)} times")
+        return source.replace(self.old, self.new)
 
 
 MUTATIONS = [
@@ -38,11 +46,18 @@ MUTATIONS = [
         ("tests/methods/test_same.py::test_the_outer_gradient_is_exact_and_the_first_order_one_is_not[isame-gat]",),
     ),
     Mutation(
-        "first order instead of second, where derivatives are written out",
-        "methods/closed.py",
-        "if not first_order:",
-        "if False:",
-        ("tests/methods/test_same.py::test_the_outer_gradient_is_exact_and_the_first_order_one_is_not[isame-gcn]",),
+        "λ scales the inner step",
+        "methods/same.py",
+        "return cls(config.inner_lr,",
+        "return cls(config.inner_lr * max([1.0, *config.weights.values()]),",
+        ("tests/methods/test_same.py::test_weights_scale_the_outer_sum_only[isame]",),
+    ),
+    Mutation(
+        "weights ignored in the outer sum",
+        "weighting/weighting.py",
+        "self.weights.get(task, 1.0)",
+        "1.0",
+        ("tests/methods/test_same.py::test_weights_scale_the_outer_sum_only[esame]",),
     ),
     Mutation(
         "message passing over held-out edges",
@@ -80,38 +95,80 @@ MUTATIONS = [
         ("tests/tasks/test_link_prediction.py::test_the_loss_applies_one_sigmoid_to_logits",),
     ),
     Mutation(
-        "split that depends on the method",
-        "runs.py",
-        "split(store, config.split, config.seed)",
-        "split(store, config.split, config.seed + len(config.method))",
-        ("tests/test_runs.py::test_all_methods_start_from_the_same_encoder_and_split",),
+        "labels matched by position",
+        "graphs/labels.py",
+        "code[value] for value in self.classes)",
+        "i for i, _ in enumerate(self.classes))",
+        ("tests/tasks/test_init.py::test_a_set_to_score_is_matched_by_value",),
+    ),
+    Mutation(
+        "score without matching labels",
+        "saved/trained.py",
+        "store = task.match(store)",
+        "pass",
+        ("tests/test_estimator.py::test_a_set_that_lacks_a_class_is_matched_by_value",),
+    ),
+    Mutation(
+        "scaling in single precision",
+        "graphs/inputs.py",
+        "(x.astype(np.float64) - centre)",
+        "(x.astype(np.float32) - centre.astype(np.float32))",
+        ("tests/graphs/test_inputs.py::test_an_offset_changes_nothing",),
     ),
     Mutation(
         "scaling fitted on test graphs",
-        "runs.py",
+        "experiment.py",
         "Inputs.fit(store, parts.train,",
-        "Inputs.fit(store, [*parts.train, *parts.test],",
-        ("tests/test_runs.py::test_scaling_is_fitted_on_training_graphs_alone",),
+        "Inputs.fit(store, np.concatenate([parts.train, parts.test]),",
+        ("tests/test_experiment.py::test_scaling_is_fitted_on_training_graphs_alone",),
+    ),
+    Mutation(
+        "split that depends on the method",
+        "experiment.py",
+        "split(store, config.split, config.seed)",
+        "split(store, config.split, config.seed + len(config.method))",
+        ("tests/test_experiment.py::test_all_methods_start_from_the_same_encoder_and_split",),
     ),
     Mutation(
         "Δm against the wrong baseline",
         "study/report/tables.py",
-        'return study.scores(dataset, "classical", (task,), task, probe_of("classical", protocol), protocol=protocol)',
-        'return study.scores(dataset, "classical", ("gc", "nc"), task, probe_of("classical"), protocol=protocol)',
+        'Source("classical", (task,), protocol=source.protocol)',
+        'Source("classical", ("gc", "nc"), protocol=source.protocol)',
         ("tests/study/report/test_tables.py::test_delta_m_is_per_split_against_that_splits_single_task_models",),
     ),
     Mutation(
+        "key without the fields that have an absent value",
+        "config.py",
+        'isinstance(extra, dict) and values[name] == extra["absent"]',
+        "isinstance(extra, dict)",
+        ("tests/test_config.py::test_the_key_leaves_out_fields_at_their_absent_values",),
+    ),
+    Mutation(
+        "run counted as finished without a result",
+        "saved/format.py",
+        "except FileNotFoundError:\n        return None",
+        "except FileNotFoundError:\n        return {}",
+        ("tests/saved/test_format.py::test_a_run_without_a_result_is_not_finished",),
+    ),
+    Mutation(
         "resume that forgets the random state",
-        "training.py",
-        'torch.manual_seed(int(stream(config.seed, "dropout", config.split, number).integers(2**63)))',
+        "training/loop.py",
+        "seed_dropout(training.model, seed)",
         "pass",
-        ("tests/test_training.py::test_a_run_stopped_anywhere_and_resumed_ends_with_the_same_bits[changes2]",),
+        ("tests/test_experiment.py::test_a_run_stopped_anywhere_and_resumed_ends_with_the_same_bits[dropout]",),
+    ),
+    Mutation(
+        "initialisation that threads disturb",
+        "seeding.py",
+        "with _TORCH, torch",
+        "with torch",
+        ("tests/test_seeding.py::test_one_thread_at_a_time_uses_the_forked_generator",),
     ),
 ]
 
 
 def run_tests(source: Path, tests: Sequence[str], flags: Sequence[str] = ("-x",)) -> subprocess.CompletedProcess[str]:
-    """Runs some tests with another source."""
+    """Run tests with another source."""
     environment = {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
     flags = ["-q", "--no-header", "-p", "no:cacheprovider", *flags]
     return subprocess.run(
@@ -125,7 +182,7 @@ def run_tests(source: Path, tests: Sequence[str], flags: Sequence[str] = ("-x",)
 
 
 def plant(mutation: Mutation) -> bool:
-    """Whether a test fails when a mistake is planted: fails, not just cannot be run."""
+    """Return whether a test fails with a mutation; a test that cannot be run does not count."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
@@ -135,5 +192,5 @@ def plant(mutation: Mutation) -> bool:
 
 
 def control() -> bool:
-    """Whether the tests pass when nothing is planted; otherwise their failing would mean nothing."""
+    """Return whether the tests pass without a mutation; otherwise their failures would mean nothing."""
     return run_tests(ROOT / "src", tuple(test for mutation in MUTATIONS for test in mutation.tests)).returncode == 0

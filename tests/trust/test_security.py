@@ -1,11 +1,13 @@
-"""Nothing is let in: no file of a user's can do more than be refused."""
+"""A malicious file is refused; nothing in it is executed."""
 
 import ast
 import json
 import pickle
 import struct
 import zipfile
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError
 
 import numpy as np
 import pytest
@@ -15,11 +17,10 @@ from helpers import write_tu, zip_tu
 from same import SAME
 from same.config import read_config
 from same.errors import DamagedError, InputError
-from same.experiment import load_trained
 from same.files import load_tensors
 from same.graphs import GraphStore, as_store, load, open_store, save_store
-from same.graphs.io import sources
 from same.graphs.io.tu import read_tu
+from same.saved import load_trained
 from same.study.plan import Plan
 from same.study.report import make_tables, write_report
 from same.study.report.page import to_latex, to_markdown
@@ -32,10 +33,11 @@ from trust.faults import CONFIG
 from tuning.searches import make_trial
 
 SOURCE = Path(same.__file__).parent
+COLLECTION = "https://www.chrsmrrs.com/graphkerneldatasets"
 
 
 class Evil:
-    """Makes a file when it is unpickled."""
+    """Creates a file when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -46,19 +48,19 @@ class Evil:
 
 @pytest.fixture
 def evil(tmp_path):
-    """A pickle, and the file that would be there if anyone had opened it."""
+    """A pickle that would create a file if anything unpickled it."""
     trap = tmp_path / "gotcha"
     content = pickle.dumps(Evil(trap))
     yield content
     assert not trap.exists()
 
 
-def test_the_pickle_would_have_worked(tmp_path):
+def test_the_pickle_of_these_tests_works(tmp_path):
     pickle.loads(pickle.dumps(Evil(tmp_path / "gotcha")))  # noqa: S301
     assert (tmp_path / "gotcha").exists()
 
 
-def test_the_source_has_no_way_to_run_what_a_file_says():
+def test_the_source_has_no_way_to_execute_a_file():
     """No pickle, no eval, no YAML, no torch.load, no numpy files with objects, no shell."""
     forbidden = {"eval", "exec", "compile", "__import__"}
     methods = {("torch", "load"), ("np", "load"), ("os", "system"), ("os", "popen")}
@@ -76,7 +78,7 @@ def test_the_source_has_no_way_to_run_what_a_file_says():
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "result.json"])
-def test_a_pickle_in_a_run(tmp_path, evil, name):
+def test_a_pickle_in_a_run_is_refused(tmp_path, evil, name):
     (tmp_path / "run").mkdir()
     for each in ("config.json", "result.json"):
         (tmp_path / "run" / each).write_text(json.dumps(CONFIG.model_dump(mode="json")))
@@ -87,7 +89,7 @@ def test_a_pickle_in_a_run(tmp_path, evil, name):
             use(tmp_path / "run")
 
 
-def test_a_pickle_everywhere_else(tmp_path, evil):
+def test_a_pickle_in_any_other_file_is_refused(tmp_path, evil):
     for name in ("c.toml", "c.json", "c.yaml", "c.pkl"):
         (tmp_path / name).write_bytes(evil)
         with pytest.raises(InputError, match="cannot be read as"):
@@ -145,21 +147,21 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_headers_of_safetensors(tmp_path, name):
+def test_forged_headers_of_safetensors_are_refused(tmp_path, name):
     (tmp_path / "model.safetensors").write_bytes(HEADERS[name])
     with pytest.raises(DamagedError) as error:
         load_tensors(tmp_path / "model.safetensors")
     assert "\n" not in str(error.value)
 
 
-def test_archives_of_archives_and_of_nothing_but_zeros(tmp_path):
+def test_archive_bombs_and_archives_of_archives_are_refused(tmp_path):
     bomb = tmp_path / "SET.zip"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("SET_A.txt", b"0" * 2**26)
     assert bomb.stat().st_size < 2**17
     with pytest.raises(InputError, match="unpacks to 67108864 bytes; refused"):
         read_tu(bomb)
-    # One that lies about its size is found out while it is read: no more than it claims is unpacked.
+    # One with a false size is noticed while it is read: no more than the claimed size is unpacked.
     path = zip_tu(write_tu(tmp_path / "toy"), tmp_path / "TOY.zip")
     blob = bytearray(path.read_bytes())
     entry = blob.rindex(b"PK\x01\x02")
@@ -174,23 +176,28 @@ def test_archives_of_archives_and_of_nothing_but_zeros(tmp_path):
         read_tu(tmp_path / "many.zip")
 
 
-def test_names_of_sets_are_no_paths_and_no_addresses(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(sources, "_transfer", lambda url, target: asked.append(url))
+def test_names_of_sets_cannot_be_addresses(tmp_path, monkeypatch):
+    urls = []
+
+    def not_found(url, **options):
+        urls.append(url)
+        raise HTTPError(url, 404, "not found", Message(), None)
+
+    monkeypatch.setattr("urllib.request.urlopen", not_found)
     for name in ("http:x", "a?b", "a#b", "a%2f..", "a@b", "\\\\host", "a\0b", "~", "-rf"):
         with pytest.raises(InputError):
             load(name)
-    assert all(url.startswith(sources.COLLECTION + "/") and not set("?#%@\\") & set(url) for url in asked)
+    assert all(url.startswith(f"{COLLECTION}/") and not set("?#%@\\") & set(url) for url in urls)
 
 
-def test_graphs_of_no_known_kind_are_not_looked_into(tmp_path, evil):
-    for thing in (evil, [evil], object(), {"a": 1}):
+def test_objects_that_are_not_graphs_are_refused(tmp_path, evil):
+    for graphs in (evil, [evil], object(), {"a": 1}):
         with pytest.raises(InputError):
-            as_store(thing)
+            as_store(graphs)
 
 
 EVIL = '<script>alert("x")</script>'
-PAGE_SCRIPTS = 1  # Our own, which sorts tables.
+PAGE_SCRIPTS = 1  # The script of the page, which sorts tables.
 
 
 def test_the_page_of_a_study_escapes_names_labels_settings_and_errors(tmp_path):
@@ -220,7 +227,7 @@ def test_the_page_of_a_study_escapes_names_labels_settings_and_errors(tmp_path):
     for table in make_tables(study):
         assert to_markdown(table)
         assert to_latex(table)
-    # Nothing was written but below the folder, whatever a set is called.
+    # Nothing was written outside of these folders, whatever the name of a set.
     assert {path.parts[len(tmp_path.parts)] for path in tmp_path.rglob("*")} <= {
         "tables",
         "figures",
@@ -242,13 +249,13 @@ def test_the_page_of_a_search_escapes_names_values_and_errors(tmp_path):
     assert page.count("&lt;script&gt;") >= 2
 
 
-def test_an_audit_that_checked_nothing_is_no_success():
-    sound = {"name": "a", "version": "1", "vulns": []}
+def test_an_audit_that_checked_nothing_fails():
+    safe = {"name": "a", "version": "1", "vulns": []}
     bad = {"name": "b", "version": "2", "vulns": [{"id": "PYSEC-1", "fix_versions": ["3"]}]}
     unknown = {"name": "c", "skip_reason": "Dependency not found on PyPI"}
-    own = {"name": "same-gnn", "skip_reason": "distribution marked as editable"}
-    assert judge([sound, own]) == (0, "audit: 1 distributions checked, 0 known vulnerabilities, 0 not checked")
-    code, text = judge([sound, bad, unknown])
+    editable = {"name": "same-gnn", "skip_reason": "distribution marked as editable"}
+    assert judge([safe, editable]) == (0, "audit: 1 distributions checked, 0 known vulnerabilities, 0 not checked")
+    code, text = judge([safe, bad, unknown])
     assert code == 1
-    assert text.splitlines()[:2] == ["b 2: PYSEC-1, mended in 3", "could not be checked: c"]
-    assert judge([unknown, own])[0] == 2
+    assert text.splitlines()[:2] == ["b 2: PYSEC-1, fixed in 3", "could not be checked: c"]
+    assert judge([unknown, editable])[0] == 2

@@ -1,9 +1,8 @@
 """A tiny search on the embedded dataset, for all tests of tuning."""
 
 from same.study.engines import Event, execute
-from same.tuning.search import Run, Search, Trial, Tuning
+from same.tuning.search import Search, Trial, Tuning, tune
 from same.tuning.space import Parameter, Space
-from same.tuning.tune import tune
 
 TINY = {
     "degree": 0,
@@ -29,13 +28,13 @@ def inline(jobs, workers):
             yield Event("failed", key, f"{type(error).__name__}: {error}")
 
 
-def run_search(folder, trials=8, search=SEARCH, engine=inline):
-    return tune(search, trials, folder, engine=engine, quiet=True)
+def run_search(folder, trials=8, search=SEARCH, engine=inline, quiet=True):
+    return tune(search, trials, folder, engine=engine, quiet=quiet)
 
 
 def outcomes(tuning):
     """What must not depend on when and where the trials ran."""
-    return [(t.number, t.values, t.state, t.score, t.to_json()["epochs"]) for t in tuning.trials]
+    return [(t.number, t.values, t.state, t.score, t.epochs) for t in tuning.trials]
 
 
 def run_folder(tuning, trial):
@@ -51,7 +50,7 @@ def make_history(scores, losses=None):
 
 
 def make_trial(number, values, score, state="done", error=""):
-    return Trial(number, values, {0: Run(state, make_history([score]), error=error)})
+    return Trial(number, values, state, make_history([score]), error=error)
 
 
 def make_tuning(folder, scores, search=SEARCH):

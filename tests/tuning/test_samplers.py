@@ -22,6 +22,11 @@ def test_missing_ax_is_reported(monkeypatch, caplog):
         choose_sampler("ax")
 
 
+def test_random_search_continues_where_earlier_trials_end():
+    both = random_search(SPACE, 0, [], 2)
+    assert random_search(SPACE, 0, [(both[0], 0.5)], 1) == both[1:]
+
+
 @needs_ax
 def test_ax_is_deterministic_learns_and_stays_in_the_space():
     space = read_space().restrict("esame", ["gc", "lp"])

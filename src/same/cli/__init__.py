@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from same import __version__
-from same.cli import bench, data, study, train, tune
+from same.cli import data, study, train
 from same.errors import InputError
 from same.methods.registry import METHODS
 
@@ -23,17 +23,12 @@ app = typer.Typer(
     epilog="Example: same demo. The --help of every command shows an example. "
     "Exit codes: 0 success, 1 failure, 2 invalid input, 130 interrupted and saved.",
 )
+_methods = "; ".join(f"{name}: {entry.summary}" for name, entry in METHODS.items())
 # In the order of `same --help`.
 app.command()(study.demo)
-_methods = "; ".join(f"{name} {entry.summary}" for name, entry in METHODS.items())
 app.command(epilog=f"Methods: {_methods}.")(train.train)
-app.command()(train.evaluate)
-app.command()(train.embed)
-app.command()(study.study)
-app.command()(tune.tune)
-app.command()(study.report)
-app.command()(train.config)
-app.command()(bench.bench)
+for _verb in (train.evaluate, train.embed, study.study, study.tune, study.report, train.config):
+    app.command()(_verb)
 app.add_typer(data.app, name="data")
 
 

@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -15,27 +15,20 @@ app = typer.Typer(no_args_is_help=True, help="List, check, download and generate
 
 @app.command("list")
 def list_datasets(data: opt.Data = None, as_json: opt.Json = False) -> None:
-    """List the available datasets and where they are stored.
+    """List datasets by name, and where those on this machine are.
 
     Example: same data list --data ~/sets
     """
     from same.cli.render import datasets_text
-    from same.graphs.io.sources import ALIASES, KNOWN, NAMES, find
+    from same.graphs.io.sources import catalogue
 
-    aliases = {full: alias for alias, full in ALIASES.items()}
-    rows: list[dict[str, Any]] = [{"name": "planted", "alias": None, "paper": False, "place": "built in"}]
-    for name in sorted(NAMES, key=lambda name: (name not in KNOWN, name.lower())):
-        place = find(name, data)
-        row = {"name": name, "alias": aliases.get(name), "paper": name in KNOWN}
-        rows.append({**row, "place": None if place is None else str(place)})
+    rows = catalogue(data)
     opt.echo(datasets_text(rows), rows, as_json)
 
 
 @app.command()
 def check(
-    sources: Annotated[
-        list[str] | None, Argument(metavar="[NAME|PATH]...", help="By default, those of the paper.")
-    ] = None,
+    sources: Annotated[list[str] | None, Argument(metavar="DATASET", help="By default, those of the paper.")] = None,
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -50,9 +43,7 @@ def check(
 
     sources = sources or [name for name in KNOWN if find(name, data) is not None]
     if not sources:
-        raise InputError(
-            "none of the paper's datasets is available: name a dataset or a path, or run `same data fetch ENZYMES`"
-        )
+        raise InputError("none of the paper's datasets is available: name one, or run `same data fetch ENZYMES`")
     logging.getLogger("same").setLevel(logging.WARNING)  # The summary includes the notes.
     stores = [load(source, data) for source in sources]
     summaries = [{**summarise(store), "tasks": offered(store)} for store in stores]
@@ -63,7 +54,7 @@ def check(
 
 @app.command()
 def fetch(
-    names: Annotated[list[str], Argument(metavar="NAME...", help="Names in the TU collection.")],
+    names: Annotated[list[str], Argument(metavar="NAME", help="Names in the TU collection.")],
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -73,9 +64,8 @@ def fetch(
     """
     from same.graphs.io.sources import fetch
 
-    places = {name: "built in" if name == "planted" else str(fetch(name, data)) for name in names}
-    rows = [{"name": name, "place": place} for name, place in places.items()]
-    opt.echo("\n".join(f"{name}: {place}" for name, place in places.items()), rows, as_json)
+    rows = [{"name": n, "place": "built in" if n == "planted" else str(fetch(n, data))} for n in names]
+    opt.echo("\n".join(f"{row['name']}: {row['place']}" for row in rows), rows, as_json)
 
 
 @app.command()

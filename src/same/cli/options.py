@@ -4,7 +4,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,38 +19,33 @@ def _complete_method(incomplete: str) -> list[str]:
     return [name for name in METHODS if name.startswith(incomplete)]
 
 
-_METHODS = f"One of {', '.join(METHODS)}, or FILE.py:CLASS or package.module:CLASS."
+_METHODS = f"One of {', '.join(METHODS)}"
+_CUSTOM = f"{_METHODS}, or FILE.py:CLASS or package.module:CLASS."
+_OF_RUN = "Method of the run, if it is not built in."
 
-Dataset = Annotated[str | None, Argument(metavar="DATASET", help="Name, folder or zip file, or `planted`.")]
+Dataset = Annotated[str | None, Argument(metavar="DATASET", help="`planted`, a name of the TU collection, or a path.")]
 Run = Annotated[Path, Argument(metavar="DIR", help="Folder of a finished run.")]
-Method = Annotated[str | None, Option("--method", "-m", help=_METHODS, autocompletion=_complete_method)]
+Method = Annotated[str, Option("--method", "-m", help=f"{_METHODS}.", autocompletion=_complete_method)]
+CustomMethod = Annotated[str | None, Option("--method", "-m", help=_CUSTOM, autocompletion=_complete_method)]
+MethodOfRun = Annotated[str | None, Option("--method", "-m", metavar="FILE.py:CLASS", help=_OF_RUN)]
+Tasks = Annotated[str | None, Option("--tasks", "-t", help="Names of tasks, for example gc,nc,lp.")]
 Settings = Annotated[
-    list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a key of the configuration; repeatable.")
+    list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a configuration key; repeatable.")
 ]
-Choose = Annotated[str | None, Option(metavar="loss", help="Choose C of linear probes by validation loss; else C = 1.")]
-Data = Annotated[Path | None, Option("--data", metavar="DIR", help="Folder of datasets; SAME_DATA by default.")]
-Json = Annotated[bool, Option("--json", help="Print JSON.")]
-
+Choose = Annotated[str | None, Option(metavar="loss", help="Choose C of linear probes by validation loss; else 1.")]
 EngineName = Annotated[str, Option(help="local (processes on this machine) or ray (a cluster).")]
 Workers = Annotated[int | None, Option(min=1, help="Number of parallel runs; one per core by default.")]
-Address = Annotated[str | None, Option(metavar="HOST:PORT", help="Ray cluster; without one, Ray starts here.")]
+Address = Annotated[str | None, Option(metavar="HOST:PORT", help="Ray cluster; without one, Ray starts locally.")]
 Cpus = Annotated[float, Option(min=0.1, help="Cores (and threads) per run, with --engine ray.")]
 Gpus = Annotated[float, Option(min=0, help="GPUs per run, with --engine ray.")]
-Retries = Annotated[int, Option(min=0, help="Number of retries after a lost Ray worker.")]
-Checkpoints = Annotated[str | None, Option(metavar="PATH|URL", help="Checkpoints of Ray; --out by default.")]
-
-Engine = Callable[[Any, int], Iterator[Any]]
+Checkpoints = Annotated[str | None, Option(metavar="PATH|URL", help="Where Ray keeps checkpoints; else --out.")]
+Data = Annotated[Path | None, Option("--data", metavar="DIR", help="Folder of datasets; SAME_DATA by default.")]
+Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 
 
 def make_engine(
-    name: str,
-    workers: int | None,
-    address: str | None,
-    cpus: float,
-    gpus: float,
-    retries: int,
-    checkpoints: str | None,
-) -> tuple[Engine, int]:
+    name: str, workers: int | None, address: str | None, cpus: float, gpus: float, checkpoints: str | None
+) -> tuple[Any, int]:
     """The engine that the options describe, and its number of parallel runs; invalid options raise here."""
     if name == "local":
         for option, value in (("--address", address), ("--checkpoints", checkpoints), ("--gpus-per-run", gpus)):
@@ -64,12 +59,12 @@ def make_engine(
     from same.study.engines.ray import RayEngine, connect
 
     connect(address)
-    return RayEngine(address, cpus, gpus, retries, checkpoints), workers or 0  # 0: the whole cluster.
+    return RayEngine(address, cpus, gpus, checkpoints=checkpoints), workers or 0  # 0: the whole cluster.
 
 
-def resolve_method(text: str) -> str:
+def resolve_method(text: str | None) -> str | None:
     """The name of a method; `FILE.py:CLASS` and `package.module:CLASS` are imported and registered first."""
-    return load(text) if ":" in text else text
+    return load(text) if text and ":" in text else text
 
 
 def parse_names(text: str | None) -> tuple[str, ...]:

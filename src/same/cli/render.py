@@ -18,70 +18,55 @@ from same.tuning.search import Tuning
 
 def summaries_table(summaries: list[dict[str, Any]]) -> Table:
     """Summaries of datasets, one column per dataset."""
+    labels = {"edges": "edges (undirected)", "duplicate_columns": "equal columns", "as_known": "as published"}
 
-    def spread(value: dict[str, float]) -> str:
-        return f"{value['mean']:g} ({value['min']}–{value['max']})"
+    def show(name: str, value: Any) -> str:
+        if name == "as_known":
+            return {None: "unknown dataset", True: "yes", False: "NO"}[value]
+        if isinstance(value, dict) and set(value) == {"min", "mean", "max"}:
+            return f"{value['mean']:g} ({value['min']}–{value['max']})"
+        if isinstance(value, dict):
+            counts, more = [f"{label}: {count}" for label, count in value.items()], f", … ({len(value)} classes)"
+            return ", ".join(counts[:12]) + (more if len(counts) > 12 else "")
+        if isinstance(value, list):
+            items = (" = ".join(map(str, item)) if isinstance(item, list) else str(item) for item in value)
+            return ("; " if name == "notes" else ", ").join(items) or "none"
+        return "none" if value is None else f"{value:,}"
 
-    def balance(value: dict[str, int] | None) -> str:
-        if value is None:
-            return "none"
-        parts = [f"{name}: {count}" for name, count in value.items()]
-        return ", ".join(parts[:12]) + (f", … ({len(parts)} classes)" if len(parts) > 12 else "")
-
-    rows = {
-        "graphs": lambda s: f"{s['graphs']:,}",
-        "nodes": lambda s: f"{s['nodes']:,}",
-        "edges (undirected)": lambda s: f"{s['edges']:,}",
-        "attributes": lambda s: str(s["attributes"]),
-        "nodes per graph": lambda s: spread(s["nodes_per_graph"]),
-        "degree": lambda s: spread(s["degree"]),
-        "isolated nodes": lambda s: f"{s['isolated_nodes']:,}",
-        "graph classes": lambda s: balance(s["graph_classes"]),
-        "node classes": lambda s: balance(s["node_classes"]),
-        "constant columns": lambda s: ", ".join(map(str, s["constant_columns"])) or "none",
-        "equal columns": lambda s: ", ".join(" = ".join(map(str, g)) for g in s["duplicate_columns"]) or "none",
-        "tasks": lambda s: ", ".join(s["tasks"]) or "none",
-        "as published": lambda s: {None: "unknown dataset", True: "yes", False: "NO"}[s["as_known"]],
-        "notes": lambda s: "; ".join(s["notes"]) or "none",
-    }
     table = Table("", *(escape(each["name"]) for each in summaries))
-    for label, show in rows.items():
-        table.add_row(label, *(Text(show(each)) for each in summaries))
+    for name in list(summaries[0])[1:]:
+        label = labels.get(name, name.replace("_", " "))
+        table.add_row(label, *(Text(show(name, each[name])) for each in summaries))
     return table
 
 
 def datasets_text(rows: list[dict[str, Any]]) -> str:
     """Datasets that are built in, part of the paper or available locally, then the names of others."""
-    lines, others = [], []
-    for row in rows:
+    lines = []
+    for row in [row for row in rows if row["paper"] or row["place"]]:
         alias = f" (in the paper: {row['alias']})" if row["alias"] else ""
-        if row["paper"] or row["place"]:
-            lines.append(f"{row['name'] + alias:<40} {row['place'] or 'not downloaded'}")
-        else:
-            others.append(row["name"])
-    return "\n".join([*lines, f"Also in the TU collection, among others: {', '.join(others)}"])
+        lines.append(f"{row['name'] + alias:<40} {row['place'] or 'not downloaded'}")
+    others = ", ".join(row["name"] for row in rows if not row["paper"] and not row["place"])
+    return "\n".join([*lines, f"Also in the TU collection, among others: {others}"])
 
 
 _SHORT = {"accuracy": "acc", "macro_f1": "F1", "roc_auc": "AUC", "average_precision": "AP", "r2": "R²", "mae": "MAE"}
 
 
-def _number(metric: str, value: float) -> str:
-    """Fractions as percentages; R² and errors unchanged."""
-    return f"{value:.3f}" if metric in ("r2", "mae") else f"{100 * value:.1f}"
-
-
 def scores_table(rows: Iterable[Score], title: str) -> Table:
     """Scores of a run: one line per model and probe, one column per task and metric."""
     rows = list(rows)
-    columns = {(row.task, row.protocol, row.metric): None for row in rows}
+    columns = dict.fromkeys((row.task, row.protocol, row.metric) for row in rows)
     several = len({row.protocol for row in rows}) > 1
     names = (f"{task} {_SHORT.get(m, m)}{f' ({protocol})' if several else ''}" for task, protocol, m in columns)
     table = Table("model", "probe", *names, title=Text(title), title_justify="left")
-    lines: dict[tuple[str, str], dict[tuple[str, str, str], float]] = {}
+    lines: dict[tuple[str, str], dict[tuple[str, str, str], str]] = {}
     for row in rows:
-        lines.setdefault((row.model, row.probe), {})[row.task, row.protocol, row.metric] = row.score
+        # Fractions as percentages; R² and errors unchanged.
+        text = f"{row.score:.3f}" if row.metric in ("r2", "mae") else f"{100 * row.score:.1f}"
+        lines.setdefault((row.model, row.probe), {})[row.task, row.protocol, row.metric] = text
     for labels, cells in lines.items():
-        table.add_row(*labels, *(_number(c[2], cells[c]) if c in cells else "" for c in columns))
+        table.add_row(*labels, *(cells.get(column, "") for column in columns))
     return table
 
 
@@ -98,10 +83,10 @@ def training_text(folder: Path, result: dict[str, Any], was_finished: bool) -> s
     return "\n".join(lines)
 
 
-def tuning_table(tuning: Tuning, most: int = 4) -> Table:
-    """The default trial and the best trials, one column each."""
+def tuning_table(tuning: Tuning) -> Table:
+    """The default trial and the four best trials, one column each."""
     default = tuning.default
-    trials = [*([default] if default else []), *[trial for trial in tuning.done if trial != default][:most]]
+    trials = [*([default] if default else []), *[trial for trial in tuning.done if trial != default][:4]]
     names = (f"{trial.number}{' (default)' if trial == default else ''}" for trial in trials)
     table = Table(Column("trial", no_wrap=True), *names, title=Text(heading(tuning)), title_justify="left")
     scores = (trial.state if trial.score is None else f"{100 * trial.score:.1f}" for trial in trials)

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM end a command in order: state is saved first."""
+"""SIGINT and SIGTERM end a command in order: state is saved first, and the exit code is 130."""
 
 import logging
 import signal
@@ -7,27 +7,13 @@ from contextlib import contextmanager
 
 import typer
 
-_log = logging.getLogger("same")
-
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """For studies and searches: both signals interrupt the engine, whose workers save their state; exit code 130."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        _log.warning("interrupted; run the same command to continue")
-        raise typer.Exit(130) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def stop_requests() -> Iterator[Callable[[], bool]]:
-    """For one training: a function that says whether a signal arrived, polled after every step.
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Yield a function that says whether a signal arrived, which training polls after every step.
 
     Before the first poll there is nothing to save, and a signal interrupts at once. So does a second signal.
+    Studies and searches do not poll: the signal interrupts their engine, whose workers save their state.
     """
     received: list[int] = []
     polled = False
@@ -45,6 +31,9 @@ def stop_requests() -> Iterator[Callable[[], bool]]:
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
+    except KeyboardInterrupt:
+        logging.getLogger("same").warning("interrupted; run the same command to continue")
+        raise typer.Exit(130) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

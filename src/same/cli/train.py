@@ -10,20 +10,20 @@ import typer
 from typer import Argument, Option
 
 from same.cli import options as opt
-from same.cli.signals import stop_requests
+from same.cli.signals import interruptible
 from same.threads import limit_threads
 
 
 def train(
     dataset: opt.Dataset = None,
-    method: opt.Method = None,
-    tasks: Annotated[str | None, Option("--tasks", "-t", help="For example gc,nc,lp.")] = None,
-    split: Annotated[int | None, Option(help="Which of the ten splits, 0 to 9.")] = None,
+    method: opt.CustomMethod = None,
+    tasks: opt.Tasks = None,
+    split: Annotated[int | None, Option(help="One of the ten splits, 0 to 9.")] = None,
     seed: Annotated[int | None, Option(help="Random seed.")] = None,
     out: Annotated[Path | None, Option(metavar="DIR", help="Folder of the run; runs/HASH by default.")] = None,
-    config_file: Annotated[Path | None, Option("--config", metavar="FILE", help="TOML, JSON or `sage-walk`.")] = None,
+    config_file: Annotated[Path | None, Option("--config", metavar="FILE", help="TOML, JSON or preset.")] = None,
     settings: opt.Settings = None,
-    device: Annotated[str, Option(help="auto, cpu, cuda or mps.")] = "auto",
+    device: Annotated[str, Option(help="Device: auto, cpu, cuda or mps.")] = "auto",
     threads: Annotated[int, Option(min=1, help="Number of threads; for small graphs, one is fastest.")] = 1,
     rank_timeout: Annotated[float, Option(min=1, help="Seconds to wait for other ranks of torchrun.")] = 300,
     tensorboard: Annotated[bool, Option("--tensorboard", help="Log for TensorBoard in the run's folder.")] = False,
@@ -38,8 +38,7 @@ def train(
 
     values = {} if config_file is None else read_settings(config_file)
     values |= opt.parse_settings(settings)
-    name = opt.resolve_method(method) if method else None
-    given = {"dataset": dataset, "method": name, "tasks": tasks, "split": split, "seed": seed}
+    given = {"dataset": dataset, "method": opt.resolve_method(method), "tasks": tasks, "split": split, "seed": seed}
     if (size := int(os.environ.get("WORLD_SIZE", "1"))) > 1:
         values = {"episodes_per_step": size, **values}
     config = make_config(values | {name: value for name, value in given.items() if value is not None})
@@ -61,7 +60,7 @@ def train(
         board = TensorBoard(folder / ".tensorboard") if tensorboard and not ranks.rank else None
         was_finished = ranks.rank == 0 and finished(folder) is not None
         log.info("%s: %s", folder, json.dumps(config.model_dump(mode="json", exclude_defaults=True)))
-        with stop_requests() as stop, Progress(quiet=opt.is_quiet(), board=board) as progress:
+        with interruptible() as stop, Progress(quiet=opt.is_quiet(), board=board) as progress:
             result = run(config, folder, data=data, device=device, report=progress, stop=stop, ranks=ranks)
         if ranks.rank:
             # Nothing left to do, and a clean exit sometimes aborts in a gloo thread while the other ranks exit.
@@ -73,21 +72,19 @@ def train(
     except InterruptedTraining:
         log.warning("interrupted and saved; run the same command to continue")
         raise typer.Exit(130) from None
-    except KeyboardInterrupt:
-        log.warning("interrupted before training started")
-        raise typer.Exit(130) from None
     opt.echo(training_text(folder, result, was_finished), result, as_json)
 
 
 def evaluate(
     folder: opt.Run,
-    protocol: Annotated[str, Option(help="Of link prediction: paper, or released (the authors' code).")] = "paper",
+    protocol: Annotated[str, Option(help="For link prediction: paper, or released (the authors' code).")] = "paper",
     pair: Annotated[str | None, Option(help="Pair features: concat or symmetric; as trained by default.")] = None,
-    probes: Annotated[str, Option(help="Any of linear, network, own, paper.")] = "linear,network,own",
-    tasks: Annotated[str | None, Option("--tasks", "-t", help="All that the dataset supports by default.")] = None,
+    probes: Annotated[str, Option(help="Any of linear, network, own (heads), paper.")] = "linear,network,own",
+    tasks: Annotated[str | None, Option("--tasks", "-t", help="Tasks to score; all by default.")] = None,
     choose: opt.Choose = None,
     floors: Annotated[bool, Option(help="Add the majority class, raw features and the untrained encoder.")] = True,
-    most_graphs: Annotated[int | None, Option(min=10, help="Graphs to probe per part; all by default.")] = None,
+    most_graphs: Annotated[int | None, Option(min=10, help="Limit of graphs per part; none by default.")] = None,
+    method: opt.MethodOfRun = None,
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -100,31 +97,24 @@ def evaluate(
     from same.probes.evaluate import evaluate_run
     from same.saved import read
 
-    given: Any = {"protocols": opt.parse_names(protocol), "pair": pair, "choose": choose}
-    rows = evaluate_run(
-        folder,
-        probes=opt.parse_names(probes),
-        floors=floors,
-        tasks=opt.parse_names(tasks) or None,
-        data=data,
-        most_graphs=most_graphs,
-        **given,
-    )
+    opt.resolve_method(method)
+    given: Any = {"protocols": opt.parse_names(protocol), "pair": pair, "choose": choose, "data": data}
+    given |= {"tasks": opt.parse_names(tasks) or None, "floors": floors, "most_graphs": most_graphs}
+    rows = evaluate_run(folder, probes=opt.parse_names(probes), **given)
     config = read(folder).config
-    about = {"protocol": protocol, "pair": pair or config.pair, "seed": config.seed, "split": config.split}
-    title = (
-        f"{config.dataset}, split {config.split}, seed {config.seed}: protocol {protocol}, "
-        f"pair features {pair or config.pair}, C {f'chosen by {choose}' if choose else '= 1'}; test graphs, %"
-    )
+    about = {"split": config.split, "seed": config.seed, "protocol": protocol, "pair": pair or config.pair}
+    title = f"{config.dataset}: {', '.join(f'{name} {value}' for name, value in about.items())}, "
+    title += f"C {f'chosen by {choose}' if choose else '= 1'}; test graphs, %"
     values = {**about, "choose": choose, "rows": [row._asdict() for row in rows]}
     opt.echo(scores_table(rows, title), values, as_json)
 
 
 def embed(
     folder: opt.Run,
-    dataset: Annotated[str, Argument(help="Name, folder or zip file, or `planted`.")],
+    dataset: Annotated[str, Argument(metavar="DATASET", help="`planted`, a name of the TU collection, or a path.")],
     out: Annotated[Path, Option(metavar="FILE", help="Output file; a folder for npy.")],
-    kind: Annotated[str, Option("--format", help="npz, npy (a folder, to memory-map) or parquet.")] = "npz",
+    kind: Annotated[str, Option("--format", help="npz, or npy (a folder of arrays, to memory-map).")] = "npz",
+    method: opt.MethodOfRun = None,
     data: opt.Data = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -135,12 +125,13 @@ def embed(
     limit_threads()
     from same.experiment import embed_set
 
+    opt.resolve_method(method)
     nodes = embed_set(folder, dataset, out, data=data, kind=kind)
     opt.echo(f"{out}: embeddings of {nodes:,} nodes", {"file": str(out), "format": kind, "nodes": nodes}, as_json)
 
 
 def config(
-    file: Annotated[Path | None, Argument(metavar="[FILE]", help="TOML, JSON or a preset; else the defaults.")] = None,
+    file: Annotated[Path | None, Argument(metavar="FILE", help="TOML, JSON or preset; else the defaults.")] = None,
     show: Annotated[bool, Option("--show", help="Print all keys with their descriptions, as TOML.")] = False,
     as_json: opt.Json = False,
 ) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 
 from same.errors import InputError
 from same.linear import ridge, svm
+from same.linear.rows import Array
 from same.metrics import Kind, cross_entropy, logistic_loss
 
-Array = np.ndarray
 LinearModel = svm.LinearSVM | ridge.Ridge
 Choose = Literal["loss"]
 """What C is chosen by."""
@@ -29,12 +29,12 @@ def fit_linear(kind: Kind, x: Any, y: Any, validation: tuple[Any, Any] | None = 
     if validation is not None and not len(validation[1]):
         raise InputError("choose: there are no validation examples to choose C by")
     grid = (1.0,) if validation is None else GRID
-    models: list[LinearModel] = []
-    models += ridge.fit_path(x, y, [1 / c for c in grid]) if kind == "numbers" else svm.fit_path(x, y, grid)
-    return models[0] if validation is None else min(models, key=lambda model: loss(kind, model, *validation))
+    models: list[Any] = [ridge.Ridge(1 / c) if kind == "numbers" else svm.LinearSVM(c) for c in grid]
+    (ridge.fit_path if kind == "numbers" else svm.fit_path)(models, x, y)
+    return models[0] if validation is None else min(models, key=lambda model: _loss(kind, model, *validation))
 
 
-def loss(kind: Kind, model: LinearModel, x: Any, y: Array) -> float:
+def _loss(kind: Kind, model: LinearModel, x: Any, y: Array) -> float:
     """Cross entropy of classes, logistic loss of links, or squared error of numbers in units of their deviation."""
     if isinstance(model, ridge.Ridge):
         return float(np.square((model.predict(x) - y) / model.y_scale_).sum())

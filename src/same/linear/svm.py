@@ -3,15 +3,14 @@
 import logging
 import math
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from threadpoolctl import threadpool_limits
 
 from same.errors import InputError
-from same.linear.rows import Array, Rows, Scaler, blocks
+from same.linear.rows import Array, Rows, Scaler, blocks, one_thread
 
 log = logging.getLogger("same")
 
@@ -25,8 +24,8 @@ class LinearSVM:
 
         ½ ‖w‖² + C Σ max(0, 1 − yᵢ w·xᵢ)²,   x with a constant 1 for the bias, y = ±1
 
-    The objective is quadratic as long as the set of rows inside the margin stays the same. A few Newton steps on its
-    d + 1 unknowns reach the minimum to rounding, where coordinate descent on the dual takes minutes to come close.
+    The objective is quadratic as long as the rows inside the margin stay the same: a few Newton steps on its d + 1
+    unknowns reach the minimum to rounding.
 
     Args:
         C: weight of the rows inside the margin.
@@ -48,49 +47,30 @@ class LinearSVM:
 
     def fit(self, x: Any, y: Any) -> "LinearSVM":
         """Fit to features `x` [n, d], possibly memory-mapped, and their classes `y` [n]."""
-        _fit([self], np.asarray(x), np.asarray(y))
+        fit_path([self], x, y)
         return self
 
     def decision_function(self, x: Any) -> Array:
         """[n] for two classes, [n, k] for more: positive on the side of the class, 1 at its margin."""
-        with threadpool_limits(1):
-            decision = self.scaler_.product(np.asarray(x), self.coef_)
+        decision = self.scaler_.product(np.asarray(x), self.coef_)
         return decision[:, 0] if len(self.classes_) <= 2 else decision
 
     def predict(self, x: Any) -> Array:
         """[n] predicted classes."""
         decision = self.decision_function(x)
-        if len(self.classes_) == 1:
-            return np.repeat(self.classes_, len(decision))
         return self.classes_[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
 
 
-def fit_path(x: Any, y: Any, grid: Iterable[float]) -> list[LinearSVM]:
-    """One SVM for each C of a grid, from the smallest to the largest, each the exact minimum.
+def fit_path(models: Sequence[LinearSVM], x: Any, y: Any) -> None:
+    """Fit models that differ in C alone, each to its exact minimum; see `LinearSVM.fit`.
 
-    Each starts at the solution of the C before it and keeps its sums over rows: eight cost as much as two or three.
-
-    Args:
-        x: [n, d] features, possibly memory-mapped.
-        y: [n] their classes.
-        grid: values of C.
-
-    >>> x = np.array([[0.0], [1.0], [2.0], [3.0]])
-    >>> [svm.C for svm in fit_path(x, np.array([0, 0, 1, 1]), (1.0, 0.1))]
-    [0.1, 1.0]
+    Each starts at the solution of the one before and keeps its sums over rows: eight cost as much as two or three.
     """
-    models = [LinearSVM(c) for c in sorted(grid)]
-    _fit(models, np.asarray(x), np.asarray(y))
-    return models
-
-
-def _fit(models: Sequence[LinearSVM], x: Array, y: Array) -> None:
-    """Fit models that differ in C alone, in their order."""
+    x, y = np.asarray(x), np.asarray(y)
     classes = np.unique(y)
     # Two classes need one classifier, and one class none.
     positive = classes[1:] if len(classes) <= 2 else classes
-    # Threads slow down products of this size, many times over on a busy machine.
-    with threadpool_limits(1):
+    with one_thread():
         rows = Rows(x, standardise=models[0].standardise)
         solver = _Newton(rows, np.where(positive[:, None] == y, np.int8(1), np.int8(-1)))
         for model in models:
@@ -99,14 +79,10 @@ def _fit(models: Sequence[LinearSVM], x: Array, y: Array) -> None:
 
 
 class _Newton:
-    """Newton steps with a line search, for k classifiers that share the passes over the rows.
+    """Newton steps with a line search, for k classifiers [k, n] of ±1 that share the passes over the rows.
 
     For the rows inside the margin of classifier c, `grams[c]` is Σ x xᵀ and `sums[c]` is Σ y x. They give gradient and
     Hessian without a pass over the rows, and stay valid when C changes.
-
-    Args:
-        rows: [n, d] features.
-        y: [k, n] ±1.
     """
 
     def __init__(self, rows: Rows, y: Array) -> None:
@@ -117,9 +93,7 @@ class _Newton:
             sums += y[:, part].astype(float) @ block
         self.rows, self.y, self.grams, self.sums = rows, y, [gram.copy() for _ in range(k)], sums
         self.w, self.f, self.along = np.zeros((k, d)), _zeros((k, n)), _zeros((k, n))
-        # At w = 0 every row is inside the margin.
-        self.inside = _zeros((k, n), bool)
-        self.inside[:] = True
+        self.outside = _zeros((k, n), bool)  # At w = 0 every row is inside the margin.
 
     def minimise(self, C: float) -> Array:  # noqa: N803
         """[k, d] minimum of each classifier, starting where the last call ended."""
@@ -155,7 +129,7 @@ class _Newton:
 
         def margins(part: slice) -> tuple[Array, Array]:
             now = self.y[active, part] * self.f[active, part] < 1
-            return now, now != self.inside[active, part]
+            return now, now == self.outside[active, part]
 
         counts = np.zeros((2, len(active)), int)
         for part in self.rows.parts:
@@ -168,17 +142,13 @@ class _Newton:
         for part, block in self.rows if counts[1].any() else ():
             now, changed = margins(part)
             for i, c in enumerate(active):
-                self._add(c, block, part, now[i] if again[i] else now[i] & changed[i])
-                if not again[i]:
-                    self._add(c, block, part, changed[i] & ~now[i], sign=-1)
-            self.inside[active, part] = now
+                terms = [(1, now[i])] if again[i] else [(1, now[i] & changed[i]), (-1, changed[i] & ~now[i])]
+                for sign, which in [(sign, which) for sign, which in terms if which.any()]:
+                    picked = block[which]
+                    self.grams[c] += sign * (picked.T @ picked)
+                    self.sums[c] += sign * (self.y[c, part][which] @ picked)
+            self.outside[active, part] = ~now
         return counts[1] > 0
-
-    def _add(self, c: int, block: Array, part: slice, which: Array, sign: int = 1) -> None:
-        if which.any():
-            picked = block[which]
-            self.grams[c] += sign * (picked.T @ picked)
-            self.sums[c] += sign * (self.y[c, part][which] @ picked)
 
 
 def _zeros(shape: tuple[int, ...], dtype: type = float) -> Array:

@@ -1,19 +1,17 @@
 """What a method is."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
-import numpy as np
 from torch import Tensor, nn
 
 from same.config import Config
 from same.episodes import Part
 from same.errors import InputError
-from same.graphs.store import GraphStore
 from same.methods.adapt import Params
-from same.methods.registry import METHODS
-from same.tasks.task import GraphTask, Task
+from same.methods.registry import METHODS, get
+from same.tasks.task import Task
 
 Scores = dict[str, tuple[float, float]]
 """Loss and score by task."""
@@ -23,15 +21,22 @@ class Method(ABC):
     """A way to train an encoder: what one step draws from the graphs, and one loss per task.
 
     A subclass is registered with `same.methods.register`; then its `name` works wherever a method is named.
+
+    Attributes:
+        name: name of the method.
+        draw: static function from (store, tasks, graph ids, generator) to what one step learns from.
+        draw_validation: the same for a validation episode; None if it is drawn like a step.
+        has_heads: whether training leaves a head for each task.
+        trains: whether there is anything to train.
+        caps: the paper's maximum number of epochs, for one task and for several.
     """
 
     name: ClassVar[str]
+    draw: "ClassVar[staticmethod[..., Any]]"
+    draw_validation: "ClassVar[staticmethod[..., Any] | None]" = None
     has_heads: ClassVar[bool] = True
-    """Whether training leaves a head for each task."""
     trains: ClassVar[bool] = True
-    """Whether there is anything to train."""
     caps: ClassVar[tuple[int, int]] = (1_000, 5_000)
-    """The paper's maximum number of epochs, for one task and for several."""
 
     @property
     def summary(self) -> str:
@@ -53,6 +58,8 @@ class Method(ABC):
         """Reject settings that contradict the method."""
         if config.adapts != "all":
             raise InputError("adapts is an option of method=traditional")
+        if config.weighting != "fixed" and not cls.has_heads:
+            raise InputError(f"method={cls.name} has no task losses to weigh")
 
     @classmethod
     def epochs(cls, config: Config) -> int:
@@ -65,23 +72,6 @@ class Method(ABC):
         return None
 
     @abstractmethod
-    def draw(self, store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator) -> Any:
-        """Draw what one step learns from.
-
-        Args:
-            store: set of graphs.
-            tasks: tasks to learn.
-            ids: graphs of the step, in random order.
-            rng: generator of all draws.
-        """
-
-    def draw_validation(
-        self, store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator
-    ) -> Any:
-        """Draw a validation episode; like a step of training by default."""
-        return self.draw(store, tasks, ids, rng)
-
-    @abstractmethod
     def losses(self, model: Any, batch: Any) -> dict[str, Tensor]:
         """Return the losses to minimise, one per task, of what `draw` drew."""
 
@@ -91,25 +81,14 @@ class Method(ABC):
 
     def parts(self, batch: Any) -> Iterable[Part]:
         """Return (task, support, target) for each task of what `draw` drew."""
-        return [Part(*part) for part in batch]
+        return [Part(*part) for part in batch] if self.has_heads else []
 
     def adapted(self, model: Any, batch: Any, task: Task) -> Params:
-        """Return the parameters adapted to one task, used for prediction.
-
-        Args:
-            model: trained model.
-            batch: (task, examples) of the training graphs.
-            task: task to adapt to.
-        """
+        """Return the parameters adapted to one task on a batch of (task, examples), used for prediction."""
         return {}
 
     def extend(self, model: nn.Module, width: int) -> None:
-        """Add modules to a new model that are needed in training only.
-
-        Args:
-            model: model to extend.
-            width: width of the embeddings.
-        """
+        """Add modules that only training needs to a new model with embeddings of this width."""
         return
 
 
@@ -119,8 +98,6 @@ def make_method(config: Config) -> Method:
     >>> make_method(Config(method="isame")).name
     'isame'
     """
-    from same.methods.registry import get
-
     method: type[Method] = get(config.method)
     method.check(config)
     return method.from_config(config)

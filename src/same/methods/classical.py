@@ -1,31 +1,23 @@
 """Classical training: learn all tasks concurrently on each batch (Algorithm 2)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
 from same.episodes import Batch, Part, concurrent_batch
 from same.graphs.examples import Examples
-from same.graphs.store import GraphStore
 from same.methods.adapt import Params, outputs
 from same.methods.base import Method, Scores
 from same.nn.embedding import encode_once
-from same.tasks.task import GraphTask, Task, judge
+from same.tasks.task import Task, judge
 
 
 def perform(model: Any, batch: Batch, adapted: Params | None = None) -> list[tuple[Task, Tensor, Examples]]:
-    """Return the outputs of all tasks of a batch, encoding shared inputs once.
-
-    Args:
-        model: f_θ.
-        batch: (task, examples) for each task. Examples that have embeddings are not encoded.
-        adapted: θ′, if it is not θ.
-    """
+    """Return the outputs of all tasks of a batch, encoding shared inputs once."""
     adapted = adapted or {}
     sets = [examples for _, examples in batch]
     if any(examples.embeddings is None for examples in sets):
@@ -47,10 +39,7 @@ class Classical(Method):
     """End-to-end training of one task, or of several tasks concurrently."""
 
     name: ClassVar[str] = "classical"
-
-    def draw(self, store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator) -> Batch:
-        """Draw a batch in which every task sees all graphs."""
-        return concurrent_batch(store, tasks, ids, rng)
+    draw = staticmethod(concurrent_batch)
 
     def losses(self, model: Any, batch: Batch) -> dict[str, Tensor]:
         """Return the loss of each task on all graphs of the batch."""

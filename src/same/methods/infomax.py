@@ -1,6 +1,6 @@
 """Deep Graph Infomax (Veličković et al., ICLR 2019), a self-supervised reference on the same encoder."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -8,49 +8,37 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from same.config import Config
-from same.episodes import Part
-from same.errors import InputError
 from same.graphs.batch import GraphBatch
 from same.graphs.store import GraphStore
 from same.methods.base import Method, Scores
 from same.tasks.task import GraphTask
+
+Pair = tuple[GraphBatch, GraphBatch]
+
+
+def shuffled_batch(store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator) -> Pair:
+    """Draw graphs, and the same graphs with the inputs of their nodes shuffled."""
+    batch = store.cut(ids)
+    return batch, replace(batch, x=batch.x[torch.from_numpy(rng.permutation(batch.num_nodes))])
 
 
 class Infomax(Method):
     """Tell nodes of true graphs from nodes of shuffled ones by a summary of the true graphs; no labels are used."""
 
     name: ClassVar[str] = "infomax"
+    draw = staticmethod(shuffled_batch)
     has_heads: ClassVar[bool] = False
 
-    @classmethod
-    def check(cls, config: Config) -> None:
-        """Reject weightings: there is one loss."""
-        super().check(config)
-        if config.weighting != "fixed":
-            raise InputError(f"method={cls.name} has no task losses to weigh")
-
-    def draw(
-        self, store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator
-    ) -> tuple[GraphBatch, GraphBatch]:
-        """Draw graphs, and the same graphs with the inputs of their nodes shuffled."""
-        batch = store.cut(ids)
-        return batch, replace(batch, x=batch.x[torch.from_numpy(rng.permutation(batch.num_nodes))])
-
-    def losses(self, model: Any, batch: tuple[GraphBatch, GraphBatch]) -> dict[str, Tensor]:
+    def losses(self, model: Any, batch: Pair) -> dict[str, Tensor]:
         """Return the one loss."""
         true, shuffled = (model.encoder(graphs) for graphs in batch)
         return {self.name: model.infomax.loss(true, shuffled, torch.sigmoid(true.mean(dim=0)))}
 
-    def evaluate(self, model: Any, batch: tuple[GraphBatch, GraphBatch]) -> Scores:
+    def evaluate(self, model: Any, batch: Pair) -> Scores:
         """Return the one loss, and its negative as the score."""
         with torch.no_grad():
             loss = self.losses(model, batch)[self.name].item()
         return {self.name: (loss, -loss)}
-
-    def parts(self, batch: Any) -> Iterable[Part]:
-        """Return nothing: no task has labelled examples."""
-        return []
 
     def extend(self, model: nn.Module, width: int) -> None:
         """Add PyG's discriminator between true and shuffled nodes."""

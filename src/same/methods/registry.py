@@ -56,11 +56,7 @@ def get(name: str) -> Any:
 
 
 def register(method: Any) -> Any:
-    """Register a method class under its `name`; usable as a decorator.
-
-    Args:
-        method: subclass of `same.methods.Method` with a `name` and a one-line `summary`.
-    """
+    """Register a method class under its `name`; usable as a decorator."""
     name = getattr(method, "name", None)
     if not isinstance(name, str) or not name.isidentifier():
         raise InputError(f"method: {getattr(method, '__name__', method)} needs a name, such as name = 'reptile'")
@@ -73,11 +69,7 @@ def register(method: Any) -> Any:
 
 
 def load(source: str) -> str:
-    """Import a method from `FILE.py:CLASS` or `package.module:CLASS`, register it, and return its name.
-
-    Args:
-        source: place of the class, as given to `same train --method`.
-    """
+    """Import a method from `FILE.py:CLASS` or `package.module:CLASS`, register it, and return its name."""
     module, _, attribute = source.rpartition(":")
     try:
         method = getattr(_import(module), attribute)

@@ -1,20 +1,18 @@
 """SAME: learn parameters that a step of gradient descent makes good at each task alone (Algorithm 1)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from same.config import Config
-from same.episodes import Batch, Episode, Part, multi_task_episode, whole_episode
-from same.graphs.store import GraphStore
+from same.episodes import Batch, Part, multi_task_episode, whole_episode
 from same.methods.adapt import Params, adapt, outputs, test
 from same.methods.base import Method, Scores
 from same.nn.embedding import encode_once
-from same.tasks.task import GraphTask, Task, judge
+from same.tasks.task import Task, judge
 
 Adapt = Callable[[nn.Module, Task, Any], Params]
 
@@ -52,22 +50,14 @@ class SAME(Method):
     first_order: bool = False
 
     adapts: ClassVar[Literal["all", "head"]]
+    draw = staticmethod(multi_task_episode)
+    draw_validation = staticmethod(whole_episode)
     caps: ClassVar[tuple[int, int]] = (5_000, 15_000)
 
     @classmethod
     def from_config(cls, config: Config) -> "SAME":
         """Build the method from a configuration."""
         return cls(config.inner_lr, config.inner_steps, config.first_order)
-
-    def draw(self, store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator) -> Episode:
-        """Draw an episode (Algorithm 4)."""
-        return multi_task_episode(store, tasks, ids, rng)
-
-    def draw_validation(
-        self, store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator
-    ) -> Episode:
-        """Draw an episode in which every task uses all graphs."""
-        return whole_episode(store, tasks, ids, rng)
 
     def adapt(self, model: nn.Module, task: Task, support: Any, *, first_order: bool | None = None) -> Params:
         """ADAPT to one task: encoder and head (iSAME) or the head alone (eSAME)."""

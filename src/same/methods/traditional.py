@@ -1,21 +1,19 @@
 """Traditional meta-learning: adapt to all tasks at once, and test all of them on other graphs (Algorithm 3)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from same.config import Config
 from same.episodes import Batch, Part, concurrent_episode
-from same.graphs.store import GraphStore
 from same.methods.adapt import Params, descend
 from same.methods.base import Method, Scores
 from same.methods.classical import evaluate, perform
 from same.nn.embedding import encode_once
-from same.tasks.task import GraphTask, Task
+from same.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,7 @@ class Traditional(Method):
     first_order: bool = False
 
     name: ClassVar[str] = "traditional"
+    draw = staticmethod(concurrent_episode)
     caps: ClassVar[tuple[int, int]] = (5_000, 15_000)
 
     @classmethod
@@ -45,12 +44,6 @@ class Traditional(Method):
     @classmethod
     def check(cls, config: Config) -> None:
         """Accept all settings."""
-
-    def draw(
-        self, store: GraphStore, tasks: Sequence[GraphTask], ids: np.ndarray, rng: np.random.Generator
-    ) -> tuple[Batch, Batch]:
-        """Draw a support and a target batch of different graphs."""
-        return concurrent_episode(store, tasks, ids, rng)
 
     def losses(self, model: Any, episode: tuple[Batch, Batch]) -> dict[str, Tensor]:
         """Return the losses of all tasks on the target graphs, after adapting to all tasks on the support graphs."""

@@ -22,16 +22,11 @@ Block = tuple[slice, Array, Array]
 CHUNK = 512
 """Number of graphs that are encoded at once."""
 
-FORMATS = ("npz", "npy", "parquet")
+FORMATS = ("npz", "npy")
 
 
 def encode_once(encoder: Callable[[Any], Tensor], sets: Sequence[Examples]) -> list[Examples]:
-    """Return examples with their embeddings, encoding all inputs in one call and shared inputs once.
-
-    Args:
-        encoder: function from inputs to rows of embeddings.
-        sets: examples, some of which may share their inputs.
-    """
+    """Return examples with their embeddings, encoding all inputs in one call and shared inputs once."""
     inputs = list({id(examples.inputs): examples.inputs for examples in sets}.values())
     rows: Sequence[Tensor]
     if len(inputs) > 1 and hasattr(inputs[0], "concat"):
@@ -60,8 +55,7 @@ def write_embeddings(encoder: nn.Module, store: GraphStore, out: Path, kind: str
     """Write the node embeddings of a set to files, holding one block of them in memory at a time.
 
     `npz` holds `embeddings` [N, w], `graph` [N] (the graph of each node), `node_ptr` [G+1] and `graph_means` [G, w].
-    `npy` is a folder with one file for each of them, for `np.load(file, mmap_mode="r")`. `parquet` has one row per
-    node: its graph, its index in the graph, and its embedding.
+    `npy` is a folder with one file for each of them, for `np.load(file, mmap_mode="r")`.
 
     Args:
         encoder: trained encoder.
@@ -75,7 +69,7 @@ def write_embeddings(encoder: nn.Module, store: GraphStore, out: Path, kind: str
     if kind == "npy":
         with atomic(out, folder=True) as temporary:
             _write_arrays(temporary, blocks, store)
-    elif kind == "npz":
+    else:
         # The members of a zip cannot grow side by side: the arrays grow in files next to it first.
         with atomic(out) as temporary, tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
             _write_arrays(Path(folder), blocks, store)
@@ -83,9 +77,6 @@ def write_embeddings(encoder: nn.Module, store: GraphStore, out: Path, kind: str
                 for path in sorted(Path(folder).iterdir()):
                     archive.write(path, path.name)
                     path.unlink()
-    else:
-        with atomic(out) as temporary:
-            _write_parquet(temporary, blocks, store)
 
 
 def _blocks(encoder: nn.Module, store: GraphStore) -> Iterator[Block]:
@@ -119,23 +110,3 @@ def _write_arrays(folder: Path, blocks: Iterator[Block], store: GraphStore) -> N
         put("embeddings", start, h, store.num_nodes)
         put("graph", start, _graph_of(store, part), store.num_nodes)
         put("graph_means", part.start, means, store.num_graphs)
-
-
-def _write_parquet(path: Path, blocks: Iterator[Block], store: GraphStore) -> None:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise InputError("format: parquet needs pyarrow: pip install pyarrow, or choose npz") from None
-    writer = None
-    try:
-        for part, h, _ in blocks:
-            graph = _graph_of(store, part)
-            index = np.arange(len(graph)) + store.node_ptr[part.start] - store.node_ptr[graph]
-            rows = pa.FixedSizeListArray.from_arrays(pa.array(h.reshape(-1)), h.shape[1])
-            table = pa.table({"graph": graph, "node": index, "embedding": rows})
-            writer = writer or parquet.ParquetWriter(path, table.schema)
-            writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()

@@ -91,12 +91,7 @@ class Dropout(nn.Module):
 
 
 def seed_dropout(model: nn.Module, seed: int) -> None:
-    """Seed the dropout layers of a model, each with a generator of its own.
-
-    Args:
-        model: any module.
-        seed: seed of the first layer; the next layers have the next seeds.
-    """
+    """Seed the dropout layers of a model, each with a generator of its own."""
     layers = (module for module in model.modules() if isinstance(module, Dropout))
     for number, layer in enumerate(layers):
         device = next((p.device for p in model.parameters()), torch.device("cpu"))

@@ -3,31 +3,35 @@
 import logging
 import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from same.config import Config
 from same.episodes import PARTS
 from same.errors import InputError
-from same.experiment import Trained, load_trained, prepare
-from same.graphs.examples import Examples
+from same.experiment import prepare
+from same.graphs.flat import Array
 from same.linear import Choose, fit_linear, predict_linear
+from same.metrics import Kind
 from same.nn.embedding import encode_once
 from same.nn.pairs import Pair
-from same.probes.floors import Encode, floor_encoders, majority
 from same.probes.large import disk_features, is_large
-from same.probes.network import NetworkProbe
+from same.probes.network import predict_network
 from same.probes.paper import fit_paper
-from same.probes.protocols import Array, Case, Protocol, make_cases, probe_examples
+from same.probes.protocols import Case, Encode, Features, Protocol, make_cases, probe_examples
+from same.saved import Trained, load_trained
 from same.seeding import stream
-from same.tasks import TASKS, make_tasks
+from same.tasks import TASKS, make_tasks, offered
 
 log = logging.getLogger("same")
 
-PROBES = ("linear", "paper", "network", "own")
 LINEAR = ("linear", "paper")
+PROBES = (*LINEAR, "network", "own")
 NODES = 2**18
 """Nodes to encode at once: encoding takes many times the memory of its result."""
 
@@ -45,48 +49,43 @@ class Score(NamedTuple):
     score: float
 
 
+@dataclass(kw_only=True)
 class Evaluation:
-    """One split of a set, with the same examples for every model; for the arguments see `evaluate_run`.
+    """One split of a set, with the same examples for every model; for the options see `evaluate_run`.
 
     Attributes:
-        experiment: graphs, split, tasks and untrained model of the configuration.
+        experiment: graphs, split and untrained model of the configuration.
         cases: tasks to evaluate, each under a protocol.
-        large: whether features go through the disk; there are linear probes only then.
+        large: whether features go through the disk; then there are linear probes only.
         examples: examples by case and part of the split; none if `large`.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        protocols: Iterable[Protocol] = ("paper",),
-        tasks: Iterable[str] | None = None,
-        pair: Pair | None = None,
-        data: str | Path | None = None,
-        most_graphs: int | None = None,
-        choose: Choose | None = None,
-    ) -> None:
-        if choose not in (None, "loss"):
-            raise InputError(f"choose: {choose!r} is not one of loss")
-        self.config, self.pair, self.choose, self.most_graphs = config, pair or config.pair, choose, most_graphs
-        self.experiment = prepare(config, data)
-        store, split = self.experiment.store, self.experiment.split
-        names = list(tasks or [name for name, kind in TASKS.items() if not kind.missing(store)])
-        self.cases = make_cases(make_tasks(names, store, pair=self.pair), tuple(protocols))
-        self.large = most_graphs is not None or is_large(store, config.width)
-        self.examples: dict[Case, dict[str, Examples]] = {}
-        if not self.large:
-            self.examples = probe_examples(store, split, self.cases, seed=config.seed, k=config.split)
-            for case in [case for case in self.cases if case.task.kind == "links" and tasks is None]:
-                if any(len(part.y.unique()) < 2 for part in self.examples[case].values()):
-                    log.warning("%s: %s cannot be scored, there are too few pairs", store.name, case.task.name)
-                    self.cases.remove(case)
+    config: Config = field(kw_only=False)
+    protocols: Iterable[Protocol] = ("paper",)
+    tasks: Iterable[str] | None = None
+    pair: Pair | None = None
+    data: str | Path | None = None
+    most_graphs: int | None = None
+    choose: Choose | None = None
+
+    def __post_init__(self) -> None:
+        if self.choose not in (None, "loss"):
+            raise InputError(f"choose: {self.choose!r} is not one of loss")
+        self.experiment, self.pair = prepare(self.config, self.data), self.pair or self.config.pair
+        store, names = self.experiment.store, list(self.tasks or ())
+        self.cases = make_cases(make_tasks(names or offered(store), store, pair=self.pair), tuple(self.protocols))
+        self.large = self.most_graphs is not None or is_large(store, self.config.width)
+        self.examples = {} if self.large else probe_examples(self.experiment, self.cases)
+        for case, parts in self.examples.items():
+            if not names and case.task.kind == "links" and any(len(each.y.unique()) < 2 for each in parts.values()):
+                log.warning("%s: %s cannot be scored, there are too few pairs", store.name, case.task.name)
+                self.cases.remove(case)
 
     def floors(self, probes: Iterable[str] = ("linear",)) -> list[Score]:
-        """Scores of the majority, of raw features and of the untrained encoder."""
-        encoders = floor_encoders(self.experiment.model)
-        rows = self.probe("majority", encoders["raw"], ("none",))
-        return rows + [row for name, encode in encoders.items() for row in self.probe(name, encode, probes)]
+        """Scores that need no training: of the majority, of raw features and of the untrained encoder."""
+        raw, untrained = (lambda batch: batch.x), self.experiment.model.encoder.eval()
+        rows = self.probe("majority", raw, ("none",))
+        return rows + self.probe("raw", raw, probes) + self.probe("untrained", untrained, probes)
 
     def probe(
         self, model: str, encode: Encode, probes: Iterable[str], networks: Iterable[str] = (), *, part: str = "test"
@@ -100,21 +99,12 @@ class Evaluation:
             networks: tasks with a network probe.
             part: part of the split to score.
         """
-        config, probes, networks = self.config, tuple(probes), tuple(networks)
+        probes, networks = tuple(probes), tuple(networks)
         if not probes and not networks:
             return []
         if self.large:
             with tempfile.TemporaryDirectory(prefix="same-probe-") as folder:
-                features = disk_features(
-                    self.experiment.store,
-                    self.experiment.split,
-                    self.cases,
-                    encode,
-                    Path(folder),
-                    seed=config.seed,
-                    k=config.split,
-                    most_graphs=self.most_graphs,
-                )
+                features = disk_features(self.experiment, self.cases, encode, Path(folder), self.most_graphs)
                 return self._linear(model, features, probes, part)
         flat = [self.examples[case][name] for case in self.cases for name in PARTS]
         with torch.no_grad():
@@ -123,36 +113,33 @@ class Evaluation:
         features = {case: {name: case.features(e) for name, e in parts.items()} for case, parts in embedded.items()}
         rows = self._linear(model, features, probes, part)
         for case in [case for case in self.cases if case.task.name in networks]:
-            rng = stream(config.seed, "network", config.split, list(TASKS).index(case.task.name))
+            rng = stream(self.config.seed, "network", self.config.split, list(TASKS).index(case.task.name))
             train, validation, scored = (embedded[case][name] for name in ("train", "validation", part))
-            predicted = NetworkProbe().fit_predict(case.task, train, validation, scored, rng)
+            predicted = predict_network(case.task, train, validation, scored, rng)
             rows += self._scores(model, "network", case, part, scored.y.numpy(), predicted)
         return rows
 
-    def _linear(
-        self, model: str, features: dict[Case, dict[str, tuple[Array, Array]]], probes: Sequence[str], part: str
-    ) -> list[Score]:
+    def _linear(self, model: str, features: Features, probes: Sequence[str], part: str) -> list[Score]:
         rows = []
-        for probe, case in [(probe, case) for probe in probes for case in self.cases]:
-            kind, parts = case.task.kind, features[case]
-            train, (x, y) = parts["train"], parts[part]
+        for probe, (case, parts) in product(probes, features.items()):
+            kind, train, (x, y) = case.task.kind, parts["train"], parts[part]
             if probe == "none":
                 predicted = majority(kind, train[1], y)
-            elif probe == "paper":
-                predicted = predict_linear(kind, fit_paper(kind, *train), x)
             else:
                 validation = parts["validation"] if self.choose else None
-                predicted = predict_linear(kind, fit_linear(kind, *train, validation), x)
+                fitted = fit_paper(kind, *train) if probe == "paper" else fit_linear(kind, *train, validation)
+                predicted = predict_linear(kind, fitted, x)
             rows += self._scores(model, probe, case, part, y, predicted)
         return rows
 
     def own_heads(self, trained: Trained) -> list[Score]:
         """Scores of a trained model's own heads on the test graphs."""
         rows = []
-        for case in [case for case in self.cases if case.task.name in trained.heads]:
+        for case in self.cases:
             task, test = case.task, self.examples[case]["test"]
-            if task.kind == "links" and self.pair != self.config.pair:
-                continue  # A head takes the pair features that it was trained with.
+            # A head takes the pair features that it was trained with.
+            if task.name not in trained.heads or (task.kind == "links" and self.pair != self.config.pair):
+                continue
             with torch.no_grad():
                 output = trained.heads[task.name](task.name, test)
             predicted = (output.argmax(dim=1) if task.kind == "classes" else output).numpy()
@@ -160,8 +147,15 @@ class Evaluation:
         return rows
 
     def _scores(self, model: str, probe: str, case: Case, part: str, y: Array, predicted: Array) -> list[Score]:
-        place = (model, part, case.task.name, probe, case.protocol, self.pair)
+        place = (model, part, case.task.name, probe, case.protocol, str(self.pair))
         return [Score(*place, metric, score) for metric, score in case.scores(y, predicted).items()]
+
+
+def majority(kind: Kind, train: Array, test: Array) -> Array:
+    """Constant baseline: the most frequent training class, or the mean."""
+    if kind == "classes":
+        return np.full(len(test), np.bincount(train).argmax())
+    return np.broadcast_to(train.mean(axis=0), test.shape)
 
 
 def evaluate_run(
@@ -189,8 +183,8 @@ def evaluate_run(
         tasks: tasks to evaluate; all that the set offers by default.
         pair: pair features of link prediction; those of the training by default.
         data: folder of local sets.
-        most_graphs: largest number of graphs of each part of the split, drawn at random. With it, and for sets whose
-            embeddings do not fit into memory, features go through the disk, and there are linear probes only.
+        most_graphs: largest number of graphs per part of the split, drawn at random. With it, and for sets whose
+            embeddings do not fit into memory, there are linear probes only.
         choose: `loss` to choose the C of linear probes on validation graphs; C = 1 by default.
     """
     probes, run = tuple(probes), load_trained(folder)
@@ -209,8 +203,7 @@ def evaluate_run(
         if others := [probe for probe in probes if probe not in LINEAR] + ["network"] * bool(networks):
             log.warning("%s: not for a set of this size, left out", ", ".join(dict.fromkeys(others)))
     rows = evaluation.floors(linear or ["linear"]) if floors else []
-    # The untrained encoder is a floor already.
-    done = {row.probe for row in rows if row.model == run.config.method}
+    done = {row.probe for row in rows if row.model == run.config.method}  # The untrained encoder is a floor already.
     rows += evaluation.probe(run.config.method, run.encoder, [p for p in linear if p not in done], networks)
     if "own" in probes and not evaluation.large:
         rows += evaluation.own_heads(run)

@@ -7,57 +7,46 @@ import numpy as np
 import torch
 
 from same.episodes import PARTS
-from same.graphs.splits import Split
+from same.experiment import Experiment
 from same.graphs.store import GraphStore
 from same.nn.embedding import encode_once
-from same.probes.floors import Encode
-from same.probes.protocols import Array, Case
+from same.probes.protocols import Case, Encode, Features
 from same.seeding import stream
 
 LARGE_BYTES = 2**30
 """Embeddings that would take more memory than this go to disk."""
 
-_GRAPHS = 512
+_GRAPHS = 512  # Per block; each block draws its own examples.
 
 
 def is_large(store: GraphStore, width: int) -> bool:
-    """Whether the embeddings of a set take too much memory.
-
-    >>> from same.graphs import planted
-    >>> is_large(planted(), 256)
-    False
-    """
+    """Whether the embeddings of a set take too much memory."""
     return store.num_nodes * width * 4 > LARGE_BYTES
 
 
 def disk_features(
-    store: GraphStore,
-    split: Split,
-    cases: Sequence[Case],
-    encode: Encode,
-    folder: Path,
-    *,
-    seed: int,
-    k: int,
-    most_graphs: int | None = None,
-) -> dict[Case, dict[str, tuple[Array, Array]]]:
-    """Memory-mapped features, and labels, of each case by part of the split; see `probe_examples`.
+    experiment: Experiment, cases: Sequence[Case], encode: Encode, folder: Path, most_graphs: int | None = None
+) -> Features:
+    """Memory-mapped features, and labels, of each case by part of the split.
 
     Memory grows with the number of examples, by a few bytes each, and not with the width of the embeddings.
 
     Args:
+        experiment: set and split.
+        cases: tasks and protocols.
         encode: encoder.
         folder: empty folder for the files.
         most_graphs: largest number of graphs of each part, drawn at random; all by default.
     """
-    features: dict[Case, dict[str, tuple[Array, Array]]] = {case: {} for case in cases}
+    seed, k = experiment.config.seed, experiment.config.split
+    features: Features = {case: {} for case in cases}
     for number, part in enumerate(PARTS):
-        ids, labels = getattr(split, part), {case: [np.empty(0, np.int32)] for case in cases}
+        ids, labels = getattr(experiment.split, part), {case: [np.empty(0, np.int32)] for case in cases}
         if most_graphs is not None and len(ids) > most_graphs:
             ids = np.sort(stream(seed, "probes", k, number, 2**31).permutation(ids)[:most_graphs])
         for block, start in enumerate(range(0, len(ids), _GRAPHS)):
-            batch = store.cut(ids[start : start + _GRAPHS])
-            drawn = [case.examples(batch, stream(seed, "probes", k, number, block)) for case in cases]
+            batch = experiment.store.cut(ids[start : start + _GRAPHS])
+            drawn = [case.task.examples(batch, stream(seed, "probes", k, number, block)) for case in cases]
             with torch.no_grad():
                 embedded = encode_once(encode, drawn)
             for i, (case, examples) in enumerate(zip(cases, embedded, strict=True)):

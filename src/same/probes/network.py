@@ -1,6 +1,6 @@
 """The network probe: a task's head, trained on frozen embeddings (question Q3 and the transfer figures)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -9,72 +9,53 @@ from torch import Tensor
 
 from same.graphs.batch import GraphBatch
 from same.graphs.examples import Examples
-from same.graphs.flat import pointers, ranges
+from same.graphs.flat import Array, pointers, ranges
 from same.linear.rows import column_scaling
 from same.seeding import forked_torch
 from same.tasks.task import GraphTask
 
-Array = np.ndarray
+_EPOCHS, _PATIENCE, _GRAPHS, _LR = 100, 15, 32, 2e-3
 
 
-@dataclass(frozen=True)
-class NetworkProbe:
-    """Adam on the task's loss, with early stopping on the validation graphs.
+def predict_network(
+    task: GraphTask, train: Examples, validation: Examples, test: Examples, rng: np.random.Generator
+) -> Array:
+    """[n] predictions by a head that Adam trains, with early stopping: classes, decision values of links, or numbers.
 
     Node embeddings are standardised on the training graphs: columns of unit-norm rows are so small that a hundred
     epochs would not be enough.
 
     Args:
-        max_epochs: largest number of passes over the training graphs.
-        patience: epochs without a better validation loss before training stops.
-        batch_size: graphs per step.
-        lr: learning rate of Adam.
+        task: task with the head and the loss.
+        train: training examples, with embeddings like the others.
+        validation: examples for early stopping.
+        test: examples to predict.
+        rng: generator of the initialisation and the order of graphs.
     """
-
-    max_epochs: int = 100
-    patience: int = 15
-    batch_size: int = 32
-    lr: float = 2e-3
-
-    def fit_predict(
-        self, task: GraphTask, train: Examples, validation: Examples, test: Examples, rng: np.random.Generator
-    ) -> Array:
-        """[n] predictions for the test examples: classes, decision values, or numbers.
-
-        Args:
-            task: task with the head and the loss.
-            train: training examples, with embeddings like the others.
-            validation: examples for early stopping.
-            test: examples to predict.
-            rng: generator of the initialisation and the order of graphs.
-        """
-        train, validation, test = standardised(train, validation, test)
-        assert train.embeddings is not None
-        with forked_torch(int(rng.integers(2**63))):
-            head: Any = task.head(train.embeddings.shape[1])
-        optimiser = torch.optim.Adam(head.parameters(), self.lr, fused=True)
-        best, best_loss, since = head.state_dict(), float("inf"), 0
-        for _ in range(self.max_epochs):
-            order = rng.permutation(train.inputs.num_graphs)
-            for ids in np.array_split(order, max(1, round(len(order) / self.batch_size))):
-                batch = take(train, ids)
-                if not len(batch.y):
-                    continue
-                loss = task.loss(head(batch.embeddings, batch), batch)
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
-            with torch.no_grad():
-                now = task.loss(head(validation.embeddings, validation), validation).item()
-            since += 1
-            if now < best_loss:
-                best, best_loss, since = {name: value.clone() for name, value in head.state_dict().items()}, now, 0
-            if since >= self.patience:
-                break
-        head.load_state_dict(best)
+    train, validation, test = standardised(train, validation, test)
+    with forked_torch(int(rng.integers(2**63))):
+        head: Any = task.head(cast(Tensor, train.embeddings).shape[1])
+    optimiser = torch.optim.Adam(head.parameters(), _LR, fused=True)
+    best, best_loss, since = head.state_dict(), float("inf"), 0
+    for _ in range(_EPOCHS):
+        order = rng.permutation(train.inputs.num_graphs)
+        for ids in np.array_split(order, max(1, round(len(order) / _GRAPHS))):
+            batch = take(train, ids)
+            if not len(batch.y):
+                continue
+            optimiser.zero_grad()
+            task.loss(head(batch.embeddings, batch), batch).backward()
+            optimiser.step()
         with torch.no_grad():
-            output = head(test.embeddings, test)
-        return (output.argmax(dim=1) if task.kind == "classes" else output).numpy()
+            now = task.loss(head(validation.embeddings, validation), validation).item()
+        if now < best_loss:
+            best, best_loss, since = {name: value.clone() for name, value in head.state_dict().items()}, now, 0
+        elif (since := since + 1) >= _PATIENCE:
+            break
+    head.load_state_dict(best)
+    with torch.no_grad():
+        output = head(test.embeddings, test)
+    return (output.argmax(dim=1) if task.kind == "classes" else output).numpy()
 
 
 def standardised(train: Examples, *others: Examples) -> list[Examples]:
@@ -85,25 +66,13 @@ def standardised(train: Examples, *others: Examples) -> list[Examples]:
 
 
 def take(examples: Examples, ids: Array) -> Examples:
-    """The examples of some graphs of a batch, with their embeddings.
-
-    Args:
-        examples: examples of a batch: one label per graph, per node or per pair of nodes.
-        ids: places of the graphs in the batch.
-    """
-    batch: GraphBatch = examples.inputs
-    assert examples.embeddings is not None
+    """The examples of some graphs of a batch, without edges: heads need embeddings only."""
+    batch, h = examples.inputs, cast(Tensor, examples.embeddings)
     starts = batch.node_ptr.numpy()
     sizes = np.diff(starts)[ids]
-    nodes = ranges(starts[:-1][ids], sizes)
-    part = GraphBatch(
-        x=batch.x[nodes],
-        edges=batch.edges[:, :0],
-        node_ptr=torch.from_numpy(pointers(sizes)),
-        edge_ptr=torch.zeros(len(ids) + 1, dtype=torch.int64),
-        graph_ids=batch.graph_ids[ids],
-    )
-    taken = replace(examples, inputs=part, embeddings=examples.embeddings[nodes])
+    nodes, ptr = ranges(starts[:-1][ids], sizes), torch.from_numpy(pointers(sizes))
+    part = GraphBatch(batch.x[nodes], batch.edges[:, :0], ptr, torch.zeros_like(ptr), batch.graph_ids[ids])
+    taken = replace(examples, inputs=part, embeddings=h[nodes])
     if examples.index is None:
         return replace(taken, y=examples.y[nodes if len(examples.y) == batch.num_nodes else ids])
     place = np.full(batch.num_nodes, -1)

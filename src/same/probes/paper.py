@@ -1,4 +1,4 @@
-"""The paper's own probe: scikit-learn's `LinearSVC` with its default settings, on embeddings as they are."""
+"""The paper's probe: scikit-learn's `LinearSVC` with its default settings, on embeddings as they are."""
 
 import numpy as np
 
@@ -10,8 +10,7 @@ from same.metrics import Kind
 def fit_paper(kind: Kind, x: np.ndarray, y: np.ndarray) -> LinearSVM:
     """Minimise the objective of `LinearSVC()` by Newton steps: ½ ‖w‖² + Σ max(0, 1 − yᵢ w·xᵢ)².
 
-    C is 1, features are not standardised, and the bias is the weight of a constant feature 1, regularised like the
-    others, as in liblinear.
+    The bias is the weight of a constant feature 1, regularised like the others, as in liblinear.
     """
     if kind == "numbers":
         raise InputError("probes: paper: the paper has no regression; leave out this probe, or name other tasks")

@@ -11,7 +11,6 @@ DEMO = Plan(
     datasets=("planted",),
     splits=(0, 1),
     settings={"max_epochs": 60, "pair": "symmetric", "patience": 60, "width": 128},
-    keep_models=True,
 )
 """Untrained, classical, iSAME and eSAME on three tasks and two splits."""
 

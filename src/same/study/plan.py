@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from same.config import Config, make_config
 from same.errors import DamagedError, InputError
@@ -15,7 +15,6 @@ from same.methods.registry import get
 log = logging.getLogger("same")
 
 PLAN = "study.json"
-
 TASKS = ("gc", "nc", "lp")
 SINGLES = tuple((task,) for task in TASKS)
 PAIRS = (("gc", "nc"), ("gc", "lp"), ("nc", "lp"))
@@ -34,47 +33,47 @@ BUDGETS: dict[str, dict[str, Any]] = {
 """Caps and stopping rules. Every method of a study has the same one: otherwise their scores could not be compared."""
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A method trained on some tasks, with settings that differ from the study's."""
+class Variant(NamedTuple):
+    """A kind of run: a method trained on some tasks."""
 
     method: str
     tasks: tuple[str, ...]
-    settings: tuple[tuple[str, Any], ...] = ()
+    weighting: str = "fixed"
+    adapts: str = "all"
 
 
-def _variants(methods: Iterable[str], task_sets: Iterable[tuple[str, ...]], **settings: Any) -> list[Variant]:
-    task_sets = tuple(task_sets)
-    return [Variant(method, tasks, tuple(settings.items())) for method in methods for tasks in task_sets]
-
-
-_BASELINES = _variants(["classical"], SINGLES)
+_MAIN = ("classical", *SAMES)
+_SINGLE, _PAIRS, _THREE = ([Variant(m, tasks) for m in _MAIN for tasks in sets] for sets in (SINGLES, PAIRS, ALL))
+_BASELINES = [variant for variant in _SINGLE if variant.method == "classical"]
+_FINETUNED = [Variant("finetuned", tasks) for tasks in PAIRS]
 QUESTIONS: dict[str, list[Variant]] = {
-    "floors": _variants(["untrained"], ALL),
-    "overview": _variants(["classical", *SAMES], ALL),
+    "floors": [Variant("untrained", TASKS)],
+    "overview": _THREE,
     "fig1": _BASELINES,
-    "Q1": _BASELINES + _variants(SAMES, SINGLES),
-    # Fine-tuning starts from the classical three-task run.
-    "Q2": _BASELINES + _variants(["classical"], ALL) + _variants(["finetuned"], PAIRS) + _variants(SAMES, PAIRS + ALL),
-    "Q3": _variants(["classical", *SAMES], PAIRS),
-    "Q4": _BASELINES + _variants(["classical", *SAMES], ALL + PAIRS) + _variants(["finetuned"], PAIRS),
-    "appendix": _variants(["traditional", *SAMES], ALL) + _variants(["traditional"], ALL, adapts="head"),
-    "weighting": [
-        *_variants(["classical", *SAMES], ALL),
-        *_variants(["classical", *SAMES], ALL, weighting="uncertainty"),
-        *_variants(["classical", *SAMES], ALL, weighting="gradnorm"),
-    ],
+    "Q1": _SINGLE,
+    "Q2": _BASELINES + _THREE + _FINETUNED + [variant for variant in _PAIRS if variant.method in SAMES],
+    "Q3": _PAIRS,
+    "Q4": _BASELINES + _THREE + _PAIRS + _FINETUNED,
+    "appendix": [Variant("traditional", TASKS, adapts=adapts) for adapts in ("all", "head")] + _THREE[1:],
+    "weighting": [each._replace(weighting=w) for w in ("fixed", "uncertainty", "gradnorm") for each in _THREE],
 }
 """Runs that each question, figure and appendix of the paper needs; `floors` is part of every study."""
-
-_IDENTITY = ("dataset", "method", "tasks", "split")
+_UNSEEN = {variant: tuple(task for task in TASKS if task not in variant.tasks) for variant in _PAIRS}
+NETWORKS: dict[str, dict[Variant, tuple[str, ...]]] = {
+    "fig1": dict.fromkeys(_BASELINES + QUESTIONS["floors"], TASKS),
+    "Q3": {**_UNSEEN, **dict.fromkeys(QUESTIONS["floors"], TASKS)},
+}
+"""Tasks of each kind of run that a question measures with a network probe."""
+IDENTITY = ("dataset", "method", "tasks", "split")
 """Configuration keys in which the runs of a study differ."""
+COMPARED = ("weighting", "adapts")
+"""Configuration keys that some questions compare, so that a study cannot set them."""
 
 
 def default_settings() -> dict[str, Any]:
     """Settings of a study of the paper: all keys of the configuration in which its runs do not differ."""
     values = make_config({}).model_dump(mode="json") | {"pair": "concat"} | BUDGETS["paper"]
-    return {name: value for name, value in values.items() if name not in _IDENTITY}
+    return {name: value for name, value in values.items() if name not in IDENTITY}
 
 
 @dataclass(frozen=True)
@@ -101,37 +100,29 @@ class Plan:
     keep_models: bool = False
 
     def __post_init__(self) -> None:
-        for name, values, choices in (
+        for option, values, choices in (
             ("questions", self.questions, QUESTIONS),
             ("methods", self.methods or (), {v.method for variants in QUESTIONS.values() for v in variants}),
+            ("tasks", map("+".join, self.tasks or ()), list(map("+".join, SINGLES + PAIRS + ALL))),
             ("choose", (self.choose,) if self.choose else (), get_args(Choose)),
         ):
-            for value in values:
-                if value not in choices:
-                    raise InputError(f"--{name}: {value!r} is not one of {', '.join(sorted(choices))}")
-        for name in self.settings:
-            if name in _IDENTITY:
-                raise InputError(f"--set: the runs of a study differ in {name}; use the option of that name")
-        for tasks in self.tasks or ():
-            if tasks not in SINGLES + PAIRS + ALL:
-                raise InputError(f"--tasks: {'+'.join(tasks)} is not a set of gc, nc and lp, in this order")
-        object.__setattr__(self, "settings", default_settings() | dict(self.settings))
+            if unknown := [value for value in values if value not in choices]:
+                raise InputError(f"--{option}: {unknown[0]!r} is not one of {', '.join(sorted(choices))}")
+        defaults = default_settings()
+        for name in (*IDENTITY, *COMPARED):
+            if name in self.settings and self.settings[name] != defaults.get(name):
+                raise InputError(
+                    f"--set: runs of a study differ in {name}; use the option of that name, or --questions"
+                )
+        object.__setattr__(self, "settings", defaults | dict(self.settings))
 
     def variants(self) -> list[Variant]:
-        """All variants, each once, ordered so that a run comes after the one it starts from."""
-        wanted = [variant for question in QUESTIONS if question in self.questions for variant in QUESTIONS[question]]
-        chosen = dict.fromkeys(
-            variant
-            for variant in wanted
-            if (self.methods is None or variant.method in self.methods)
-            and (self.tasks is None or variant.tasks in self.tasks)
-        )
-        first = dict.fromkeys(Variant(BASE[v.method], TASKS) for v in chosen if v.method in BASE)
-        rank = {"untrained": 0, "classical": 1}
-        return sorted(
-            dict.fromkeys([*QUESTIONS["floors"], *chosen, *first]),
-            key=lambda v: (rank.get(v.method, 2), -len(v.tasks) if v.method in rank else 0),
-        )
+        """All variants, each once; floors and runs that others start from come first."""
+        wanted = [v for question, variants in QUESTIONS.items() if question in self.questions for v in variants]
+        wanted = [v for v in wanted if not self.methods or v.method in self.methods]
+        wanted = [v for v in wanted if not self.tasks or v.tasks in self.tasks]
+        first = [Variant(BASE[v.method], TASKS) for v in wanted if v.method in BASE]
+        return list(dict.fromkeys([*QUESTIONS["floors"], *first, *wanted]))
 
     def runs(self) -> list[Config]:
         """All runs, split by split, so that an unfinished study has complete splits."""
@@ -140,64 +131,46 @@ class Plan:
 
     def config(self, variant: Variant, dataset: str, split: int) -> Config:
         """Configuration of one run."""
-        name = self.tuned_name(variant, dataset)
-        values = {**self.settings, **self.tuned.get(name, {}), **dict(variant.settings)}
+        name = self._tuned_name(variant, dataset)
+        values = {**self.settings, **self.tuned.get(name, {}), **variant._asdict()}
         # Task weights are tuned for a set of tasks, and a learned weighting has its own.
         same_tasks = variant.method in BASE or name == config_name(dataset, variant.method, variant.tasks)
-        if not same_tasks or values["weighting"] != "fixed":
+        if not same_tasks or variant.weighting != "fixed":
             values["weights"] = self.settings["weights"]
-        identity = {"dataset": dataset, "method": variant.method, "tasks": variant.tasks, "split": split}
-        return make_config({**values, **identity})
+        return make_config({**values, "dataset": dataset, "split": split})
 
-    def tuned_name(self, variant: Variant, dataset: str) -> str:
-        """Name of the tuned configuration that a variant uses, if there is one: its own, or that on three tasks."""
+    def _tuned_name(self, variant: Variant, dataset: str) -> str:
+        """Tuned configuration that a variant uses, if there is one: its own, or that on three tasks."""
         name = config_name(dataset, variant.method, variant.tasks)
         other = config_name(dataset, BASE.get(variant.method, variant.method), TASKS)
         return other if name not in self.tuned and other in self.tuned else name
 
+    def untuned(self) -> list[str]:
+        """Names of the tuned configurations that are missing."""
+        trained = [variant for variant in self.variants() if get(variant.method).trains]
+        names = dict.fromkeys(self._tuned_name(variant, dataset) for dataset in self.datasets for variant in trained)
+        return [name for name in names if name not in self.tuned]
+
     def networks(self, config: Config) -> tuple[str, ...]:
         """Tasks for which a table shows a network probe of a run, which takes longer than other probes.
-
-        Figure 1: all tasks, on single-task classical models. Q3: the task that a two-task model was not trained on.
-        Both compare with the untrained encoder.
 
         >>> Plan(questions=("Q3",)).networks(Config(method="esame", tasks=("gc", "lp")))
         ('nc',)
         """
-        asked = {"fig1", "Q3"} & set(self.questions)
         variant = Variant(config.method, config.tasks)
-        if asked and variant in QUESTIONS["floors"]:
-            return TASKS
-        if "fig1" in asked and variant in QUESTIONS["fig1"]:
-            return TASKS
-        if "Q3" in asked and variant in QUESTIONS["Q3"]:
-            return tuple(task for task in TASKS if task not in config.tasks)
-        return ()
-
-    def floors(self, config: Config) -> bool:
-        """Whether the floors of a dataset and split are evaluated with this run."""
-        return Variant(config.method, config.tasks) in QUESTIONS["floors"]
-
-    def untuned(self) -> list[str]:
-        """Names of the tuned configurations that are missing; the untrained encoder has nothing to tune."""
-        variants = [variant for variant in self.variants() if variant not in QUESTIONS["floors"]]
-        wanted = (self.tuned_name(variant, dataset) for dataset in self.datasets for variant in variants)
-        return [name for name in dict.fromkeys(wanted) if name not in self.tuned]
+        shown = {task for question in self.questions for task in NETWORKS.get(question, {}).get(variant, ())}
+        return tuple(task for task in TASKS if task in shown)
 
     def grown(self, other: "Plan") -> "Plan":
         """This plan extended by all that another plan of the same study asks for."""
+        # In the paper's order, so that tables do not depend on how a study grew; other names come last.
         order = {name: place for place, name in enumerate([*DATASETS, *QUESTIONS])}
-
-        def union(ours: Any, theirs: Any) -> Any:
-            if ours is None or theirs is None:
-                return None
-            # In the paper's order, so that tables do not depend on how a study grew; other names come last.
-            return tuple(sorted(dict.fromkeys([*theirs, *ours]), key=lambda name: order.get(name, len(order))))
-
-        names = ("questions", "datasets", "methods", "tasks")
-        both = {name: union(getattr(self, name), getattr(other, name)) for name in names}
-        splits = tuple(sorted({*self.splits, *other.splits}))
-        return replace(self, **both, splits=splits, keep_models=self.keep_models or other.keep_models)
+        union: dict[str, Any] = {"keep_models": self.keep_models or other.keep_models}
+        for name in ("questions", "datasets", "methods", "tasks", "splits"):
+            both = (getattr(self, name), getattr(other, name))
+            names = None if None in both else {each for values in both for each in values}
+            union[name] = names and tuple(sorted(names, key=lambda each: (order.get(each, len(order)), each)))
+        return replace(self, **union)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values."""
@@ -206,14 +179,14 @@ class Plan:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Plan":
         """The plan from plain values. Fields that the configuration has got since have their absent values."""
-
-        def tuples(value: Any) -> Any:
-            return tuple(map(tuples, value)) if isinstance(value, list) else value
-
         extras = {name: field.json_schema_extra for name, field in Config.model_fields.items()}
         absent = {name: extra["absent"] for name, extra in extras.items() if isinstance(extra, dict)}
-        plain = {name: tuples(value) for name, value in values.items()}
+        plain = {name: _tuples(value) for name, value in values.items()}
         return cls(**{**plain, "settings": {**absent, **plain.get("settings", {})}})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def make_plan(
@@ -234,34 +207,27 @@ def make_plan(
         settings: configuration keys for all runs; they override the budget and tuned configurations.
         tuned: tuned configurations, by `config_name`.
         scope: the other fields of `Plan`.
-
-    >>> make_plan(splits=(0,), settings={"width": 64}, budget="short").settings["max_epochs"]
-    40
     """
     if budget not in (None, *BUDGETS):
         raise InputError(f"--budget: {budget!r} is not one of {', '.join(BUDGETS)}")
-    settings = dict(settings or {})
+    asked = {**BUDGETS.get(budget or "", {}), **(settings or {})}
     scope = {name: value for name, value in scope.items() if value is not None}
     if tuned is not None:
-        scope["tuned"] = {n: {k: v for k, v in t.items() if k not in settings} for n, t in tuned.items()}
-    asked = {**(BUDGETS[budget] if budget else {}), **settings}
-    begun = begun_plan(folder) if folder else None
-    if folder is None or begun is None:
+        scope["tuned"] = {n: {k: v for k, v in t.items() if k not in (settings or {})} for n, t in tuned.items()}
+    if folder is None or (begun := begun_plan(folder)) is None:
         return Plan(settings=asked, **scope)
-    plan = replace(begun, **scope, settings={**begun.settings, **asked})
-    check_same_study(plan, begun, folder)
-    return plan
+    return _extending(replace(begun, **scope, settings={**begun.settings, **asked}), begun, folder)
 
 
-def check_same_study(plan: Plan, begun: Plan, folder: Path) -> None:
-    """Reject a plan that cannot extend the study in a folder."""
+def _extending(plan: Plan, begun: Plan, folder: Path) -> Plan:
+    """The plan; rejected if it cannot extend the study in the folder."""
     before, after = ({**p.settings, "choose": p.choose} for p in (begun, plan))
-    names = [name for name in before | after if before.get(name) != after.get(name)]
-    if names:
+    if names := [name for name in before | after if before.get(name) != after.get(name)]:
         differences = "; ".join(f"{name} {before.get(name)}, not {after.get(name)}" for name in names)
         raise InputError(f"{folder}: holds a study with other settings ({differences}); choose another folder")
     if replace(begun, tuned=plan.tuned).runs() != begun.runs():
         raise InputError(f"{folder}: holds a study with other tuned configurations; choose another folder")
+    return plan
 
 
 def read_plan(folder: Path) -> Plan:
@@ -287,23 +253,11 @@ def begun_plan(folder: Path) -> Plan | None:
 
 def remember(plan: Plan, folder: Path) -> None:
     """Write the plan into the folder of the study, extended by what was planned before."""
-    begun = begun_plan(folder)
-    if begun is not None:
-        check_same_study(plan, begun, folder)
-        plan = plan.grown(begun)
+    if (begun := begun_plan(folder)) is not None:
+        plan = _extending(plan, begun, folder).grown(begun)
     elif not is_free(folder) and not (folder / PLAN).is_file():
         raise InputError(f"{folder}: holds other files; choose another folder")
     write_json(folder / PLAN, plan.to_json())
-
-
-def overruled(settings: Mapping[str, Any], tuned: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Values of tuned configurations that the settings of a study override, one line each."""
-    return [
-        f"{name} was tuned with {key}={value}, the study has {settings[key]}"
-        for name, values in tuned.items()
-        for key, value in values.items()
-        if key in settings and settings[key] != value
-    ]
 
 
 def config_name(dataset: str, method: str, tasks: Iterable[str]) -> str:
@@ -321,26 +275,15 @@ def first_of(config: Config) -> str | None:
     return None if first is None else first.key
 
 
-def parse_task_sets(text: str) -> tuple[tuple[str, ...], ...]:
-    """Task sets from text: commas separate sets, plus signs separate tasks.
-
-    >>> parse_task_sets("gc,gc+nc")
-    (('gc',), ('gc', 'nc'))
-    """
-    return tuple(tuple(part.split("+")) for part in text.split(","))
-
-
 def parse_splits(text: str) -> tuple[int, ...]:
     """Splits from text: numbers and ranges.
 
     >>> parse_splits("0-3,7")
     (0, 1, 2, 3, 7)
     """
-    splits: list[int] = []
     try:
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            splits += range(int(first), int(last or first) + 1)
+        ends = [part.partition("-")[::2] for part in text.split(",")]
+        splits = [split for first, last in ends for split in range(int(first), int(last or first) + 1)]
     except ValueError:
         raise InputError(f"--splits: {text!r} is not like 0-3,7") from None
     if not splits or not set(splits) <= set(range(10)):

@@ -17,28 +17,19 @@ class Published(NamedTuple):
 
 
 @cache
-def _table() -> dict[tuple[str, str, str, str, str], Published]:
+def _table() -> dict[tuple[str, ...], Published]:
     text = resources.files("same.study").joinpath("published.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    keys = ("question", "trained_on", "measured", "model", "dataset")
     return {
-        (row["question"], row["trained_on"], row["measured"], row["model"], row["dataset"]): Published(
-            float(row["value"]), float(row["std"]) if row["std"] else None
-        )
-        for row in csv.DictReader(text.splitlines())
+        tuple(r[k] for k in keys): Published(float(r["value"]), float(r["std"]) if r["std"] else None) for r in rows
     }
 
 
 def published(question: str, tasks: tuple[str, ...], measured: str, method: str, dataset: str) -> Published | None:
-    """The number that the paper reports; None if it has none.
-
-    Args:
-        question: question, `Q1` to `Q4`.
-        tasks: tasks the model was trained on.
-        measured: task that is measured, or `delta_m`.
-        method: name of the method in this package.
-        dataset: name of the dataset: ENZYMES, PROTEINS, DHFR or COX2.
+    """The number that the paper reports for a task or `delta_m`; None if it has none.
 
     >>> published("Q1", ("nc",), "nc", "classical", "ENZYMES")
     Published(value=87.5, std=1.9)
     """
-    order = [task for task in ("gc", "nc", "lp") if task in tasks]
-    return _table().get((question, "+".join(order), measured, NAMES.get(method, method), dataset))
+    return _table().get((question, "+".join(tasks), measured, NAMES.get(method, method), dataset))

@@ -1,8 +1,7 @@
-"""Results of a study: one tidy table of scores, in two small files beside the plan.
+"""Results of a study: `runs.csv` has one row per finished run, `scores.csv.gz` one row per score.
 
-`runs.csv` has one row per finished run, `scores.csv.gz` one row per score. Both are rewritten as a whole, with sorted
-rows, so that equal contents give equal bytes. Scores are written first: a run counts as finished once `runs.csv` has
-it.
+Both are rewritten as a whole, with sorted rows, so that equal contents give equal bytes. Scores are written first: a
+run counts as finished once `runs.csv` has it.
 """
 
 import csv
@@ -10,7 +9,8 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,9 +24,11 @@ from same.files import atomic
 from same.methods.registry import get
 from same.probes.evaluate import Score
 from same.study.engines.base import read_error
-from same.study.plan import Plan, read_plan
+from same.study.plan import IDENTITY, TASKS, Plan, Variant, read_plan
 
 RUNS_TABLE, SCORES_TABLE = "runs.csv", "scores.csv.gz"
+END_TO_END = ("classical", "finetuned")
+"""Methods that the paper measures by their heads, others by a linear classifier on their embeddings."""
 
 
 class Run(NamedTuple):
@@ -59,21 +61,11 @@ class Run(NamedTuple):
 
 def make_run(config: Config, training: dict[str, Any]) -> Run:
     """The row of a run that was trained by this copy of the package."""
-    values = config.model_dump(mode="json")
-    identity = ("dataset", "method", "tasks", "split")
-    return Run(
-        run=config.key,
-        **{name: getattr(config, name) for name in identity},
-        settings={name: value for name, value in values.items() if name not in identity},
-        epochs=training["epochs"],
-        best_epoch=training["best"]["epoch"],
-        cap=get(config.method).epochs(config),
-        updates=training["steps"],
-        examples=training["examples"],
-        cpu_seconds=training["cpu_seconds"],
-        version=__version__,
-        commit=commit(),
-    )
+    settings = {name: value for name, value in config.model_dump(mode="json").items() if name not in IDENTITY}
+    epochs = (training["epochs"], training["best"]["epoch"], get(config.method).epochs(config))
+    cost = (training["steps"], training["examples"], training["cpu_seconds"])
+    identity = (getattr(config, name) for name in IDENTITY)
+    return Run._make([config.key, *identity, settings, *epochs, *cost, __version__, commit()])
 
 
 @dataclass
@@ -87,11 +79,11 @@ class Results:
     def read(cls, folder: Path) -> "Results":
         """The results in a folder; none if there is no table."""
         # Runs before scores, the reverse of writing: another process may be writing at this moment.
-        runs = {run.run: run for run in _read(folder / RUNS_TABLE, Run._fields, _parse_run)}
+        runs = {row[0]: Run._make(row) for row in _read(folder / RUNS_TABLE, Run._fields)}
         scores: dict[str, list[Score]] = {key: [] for key in runs}
-        for key, score in _read(folder / SCORES_TABLE, ("run", *Score._fields), _parse_score):
+        for key, *score in _read(folder / SCORES_TABLE, ("run", *Score._fields)):
             if key in scores:
-                scores[key].append(score)
+                scores[key].append(Score._make(score))
         if missing := [key for key in runs if not scores[key]]:
             raise DamagedError(
                 f"{folder / SCORES_TABLE}: has no scores of {len(missing)} runs of {RUNS_TABLE}, such as {missing[0]}; "
@@ -109,53 +101,33 @@ class Results:
         runs = sorted(self.runs.values(), key=lambda run: (run.dataset, run.method, run.tasks, run.split, run.run))
         scores = [(run.run, *score) for run in runs for score in self.scores[run.run]]
         # Neither time nor file name enter the header.
-        content = gzip.compress(_to_csv(("run", *Score._fields), scores).encode(), mtime=0)
-        with atomic(folder / SCORES_TABLE) as temporary:
-            temporary.write_bytes(content)
-        with atomic(folder / RUNS_TABLE) as temporary:
-            temporary.write_bytes(_to_csv(Run._fields, map(_format_run, runs)).encode())
+        content = gzip.compress(_to_csv([("run", *Score._fields), *scores]), mtime=0)
+        for name, table in ((SCORES_TABLE, content), (RUNS_TABLE, _to_csv([Run._fields, *runs]))):
+            with atomic(folder / name) as temporary:
+                temporary.write_bytes(table)
 
 
-def _to_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _to_csv(rows: Iterable[Iterable[Any]]) -> bytes:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
+    csv.writer(text, lineterminator="\n").writerows(map(_format, row) for row in rows)
+    return text.getvalue().encode()
 
 
-def _to_json(values: dict[str, Any]) -> str:
-    return json.dumps(values, sort_keys=True, separators=(",", ":"))
+def _format(value: Any) -> Any:
+    if isinstance(value, dict):
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return "+".join(value) if isinstance(value, tuple) else value
 
 
-def _from_json(text: str) -> dict[str, Any]:
-    values = json.loads(text)
-    if not isinstance(values, dict):
-        raise ValueError(f"{text!r} is not an object")
-    return values
-
-
-_FORMAT: dict[str, Callable[[Any], Any]] = {"tasks": "+".join, "settings": _to_json, "examples": _to_json}
 _PARSE: dict[str, Callable[[str], Any]] = {
     "tasks": lambda text: tuple(text.split("+")),
-    **{"settings": _from_json, "examples": _from_json, "cpu_seconds": float},
+    **dict.fromkeys(("cpu_seconds", "score"), float),
+    **dict.fromkeys(("settings", "examples"), lambda text: dict(json.loads(text))),
     **dict.fromkeys(("split", "epochs", "best_epoch", "cap", "updates"), int),
 }
 
 
-def _format_run(run: Run) -> list[Any]:
-    return [_FORMAT.get(name, str)(value) for name, value in run._asdict().items()]
-
-
-def _parse_run(row: list[str]) -> Run:
-    return Run._make(_PARSE.get(name, str)(text) for name, text in zip(Run._fields, row, strict=True))
-
-
-def _parse_score(row: list[str]) -> tuple[str, Score]:
-    return row[0], Score._make([*row[1:-1], float(row[-1])])
-
-
-def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any]) -> list[Any]:
+def _read(path: Path, columns: tuple[str, ...]) -> list[list[Any]]:
     """Rows of a table; a damaged one raises an error that says where, and is left as it is."""
     try:
         content = path.read_bytes()
@@ -164,18 +136,43 @@ def _read(path: Path, columns: tuple[str, ...], parse: Callable[[list[str]], Any
         return []
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DamagedError(f"{path}: is damaged ({error}); restore it from a copy") from None
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows = []
+    reader, rows = csv.reader(io.StringIO(text, newline=""), strict=True), []
+    parsers = [_PARSE.get(name, str) for name in columns]
     try:
         if tuple(next(reader, ())) != columns:
             raise ValueError(f"expected the columns {', '.join(columns)}")
         for row in reader:
             if len(row) != len(columns):
                 raise ValueError(f"{len(row)} values, expected {len(columns)}")
-            rows.append(parse(row))
+            rows.append([parse(text) for parse, text in zip(parsers, row, strict=True)])
     except (ValueError, TypeError, csv.Error, RecursionError) as error:
         raise DamagedError(f"{path}, line {reader.line_num}: {error}; restore the file from a copy") from None
     return rows
+
+
+class Source(NamedTuple):
+    """Where scores come from: a kind of run, and how it is measured.
+
+    Attributes:
+        tasks: tasks that it was trained on; an untrained encoder takes the place of one that was trained on any.
+        probe: `linear`, `network`, `own`, or `none` for the majority floor; by default the one that the paper uses.
+        protocol: protocol of link prediction, `paper` or `released`.
+        model: floor that is measured instead of the run's model.
+    """
+
+    method: str
+    tasks: tuple[str, ...] = TASKS
+    probe: str = ""
+    protocol: str = "paper"
+    model: str | None = None
+    weighting: str = "fixed"
+    adapts: str = "all"
+
+    @property
+    def variant(self) -> Variant:
+        """The runs that have the scores."""
+        tasks = self.tasks if get(self.method).trains else TASKS
+        return Variant(self.method, tasks, self.weighting, self.adapts)
 
 
 @dataclass(frozen=True)
@@ -191,9 +188,8 @@ class Study:
     def open(cls, folder: Path) -> "Study":
         """The study in a folder, finished or not."""
         study = cls(folder, read_plan(folder), Results.read(folder), {})
-        for key in (config.key for config in study.configs):
-            if (error := read_error(folder, key)) is not None:
-                study.failed[key] = error
+        errors = ((config.key, read_error(folder, config.key)) for config in study.configs)
+        study.failed.update((key, error) for key, error in errors if error is not None)
         return study
 
     @cached_property
@@ -204,17 +200,14 @@ class Study:
     @cached_property
     def runs(self) -> dict[str, Run]:
         """Finished runs of the plan, in its order, by key."""
-        runs = self.results.runs
-        return {config.key: runs[config.key] for config in self.configs if config.key in runs}
+        keys = (config.key for config in self.configs)
+        return {key: self.results.runs[key] for key in keys if key in self.results.runs}
 
     def missing(self, plan: Plan | None = None) -> list[Config]:
         """Runs of a plan, by default the study's, that are not finished or lack a network probe it asks for."""
         configs, plan = (plan.runs(), plan) if plan else (self.configs, self.plan)
-        return [
-            config
-            for config in configs
-            if config.key not in self.results.runs or not set(plan.networks(config)) <= self.networks(config.key)
-        ]
+        runs = self.results.runs
+        return [c for c in configs if c.key not in runs or not self.networks(c.key).issuperset(plan.networks(c))]
 
     def networks(self, key: str) -> set[str]:
         """Tasks for which a run has network probes."""
@@ -223,41 +216,20 @@ class Study:
     @cached_property
     def _pivot(self) -> dict[tuple[Any, ...], dict[int, float]]:
         """Main scores on test graphs by split, for each kind of run and way to measure it."""
-        pivot: dict[tuple[Any, ...], dict[int, float]] = {}
+        pivot: dict[tuple[Any, ...], dict[int, float]] = defaultdict(dict)
         for key, run in self.runs.items():
-            kind = (run.dataset, run.method, run.tasks, run.settings["weighting"], run.settings["adapts"])
+            kind = Variant(run.method, run.tasks, run.settings["weighting"], run.settings["adapts"])
             for score in self.results.scores[key]:
                 if (score.part, score.pair) == ("test", run.settings["pair"]):
-                    measured = (score.model, score.task, score.probe, score.protocol)
                     # The first of several metrics is the main one.
-                    pivot.setdefault((*kind, *measured), {}).setdefault(run.split, 100 * score.score)
-        return pivot
+                    place = (run.dataset, kind, score.model, score.task, score.probe, score.protocol)
+                    pivot[place].setdefault(run.split, 100 * score.score)
+        return dict(pivot)
 
-    def scores(
-        self,
-        dataset: str,
-        method: str,
-        tasks: Sequence[str],
-        task: str,
-        probe: str,
-        *,
-        protocol: str = "paper",
-        model: str | None = None,
-        weighting: str = "fixed",
-        adapts: str = "all",
-    ) -> dict[int, float]:
-        """Main scores of one kind of run, in percent, by split.
-
-        Args:
-            dataset: name of the dataset.
-            method: method of the runs.
-            tasks: tasks the runs were trained on.
-            task: task that is measured.
-            probe: `linear`, `network`, `own`, or `none` for the majority floor.
-            protocol: how link prediction is evaluated, `paper` or `released`.
-            model: model that is measured: the method by default, or a floor.
-            weighting: weighting of the task losses.
-            adapts: what the inner loop adapts.
-        """
-        kind = (dataset, method, tuple(tasks), weighting, adapts)
-        return dict(self._pivot.get((*kind, model or method, task, probe, protocol), {}))
+    def scores(self, dataset: str, source: Source, task: str) -> dict[int, float]:
+        """Main scores of a task by split, in percent."""
+        protocol = source.protocol if task == "lp" else "paper"
+        # Heads were not trained on pairs of nodes like those of `released`.
+        probe = source.probe or ("own" if source.method in END_TO_END and protocol == "paper" else "linear")
+        place = (dataset, source.variant, source.model or source.method, task, probe, protocol)
+        return dict(self._pivot.get(place, {}))

@@ -3,6 +3,7 @@
 import shutil
 from collections import defaultdict
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from statistics import mean
@@ -12,14 +13,14 @@ from same.config import Config
 from same.errors import InputError
 from same.files import clean, locked
 from same.graphs import GraphStore
-from same.methods.base import make_method
+from same.methods.registry import get
 from same.probes.evaluate import evaluate_run
 from same.probes.large import is_large
 from same.study.engines import Engine, Event, Job, local
 from same.study.engines.base import RUNS, record_failure
 from same.study.engines.overview import Overview
 from same.study.plan import PLAN, TASKS, Plan, first_of, remember
-from same.study.results import Results, Study, make_run
+from same.study.results import Run, Study, make_run
 from same.tasks import make_tasks
 
 
@@ -34,8 +35,8 @@ def run_study(
 ) -> Study:
     """Execute the runs of a plan that are not finished, whatever else was planned in the folder before.
 
-    Only this process writes to the folder of the study, under its lock; workers write to the folders of their runs and
-    return rows. The folder of a run is removed once its rows are written, unless the plan keeps models.
+    Only this process writes to the folder of the study, under its lock; workers write to the folders of their runs.
+    The folder of a run is removed once its rows are written, unless the plan keeps models.
 
     Args:
         plan: runs to execute.
@@ -49,36 +50,27 @@ def run_study(
         remember(plan, folder)
         clean(folder)
         study = Study.open(folder)
-        results, keep_models = study.results, study.plan.keep_models
-        jobs = _jobs(plan, study, data)
-        configs = {job.config.key: job.config for job in jobs}
-        pending = dict.fromkeys(configs)
-        total = len(plan.runs())
-
-        def needed() -> set[str]:
-            return {*pending, *(job.after for job in jobs if job.after and job.config.key in pending)}
-
+        jobs, total = _jobs(plan, study, data), len(plan.runs())
+        pending = {job.config.key: job for job in jobs}
         with Overview(str(folder), total, total - len(jobs), quiet) as overview:
             for event in map(Event._make, engine(jobs, workers)):
+                config = pending[event.key].config
                 record_failure(folder, event)
                 if event.what == "done":
-                    results.add(make_run(configs[event.key], event.value.training), event.value.value)
-                    results.write(folder)
+                    study.results.add(make_run(config, event.value.training), event.value.value)
+                    study.results.write(folder)
                 if event.what in ("done", "failed"):
                     del pending[event.key]
-                    if not keep_models:
-                        _remove_folders(folder, results, needed())
-                overview.show(event, describe(configs[event.key]))
-        if not keep_models:
-            _remove_folders(folder, results, ())
+                    _remove_folders(study, {*pending, *(job.after for job in pending.values())})
+                overview.show(event, describe(config))
+        _remove_folders(study, set())
         return Study.open(folder)
 
 
 def _jobs(plan: Plan, study: Study, data: Path | None) -> list[Job]:
     """Jobs of the runs that are not finished, or were evaluated for less than the plan asks for."""
-    missing = study.missing(plan)
+    missing, jobs = study.missing(plan), []
     first = {first_of(config) for config in missing}
-    jobs = []
     for config in missing:
         # The rows of a run are replaced as a whole: probes it has already are part of the new evaluation.
         networks = study.networks(config.key) | set(plan.networks(config))
@@ -86,22 +78,23 @@ def _jobs(plan: Plan, study: Study, data: Path | None) -> list[Job]:
             evaluate_run,
             protocols=("paper", "released"),
             networks=tuple(task for task in TASKS if task in networks),
-            floors=plan.floors(config),
+            floors=not get(config.method).trains,
             choose=plan.choose,
         )
-        keep = study.plan.keep_models or config.key in first
-        place = study.folder / RUNS / config.key
+        keep, place = study.plan.keep_models or config.key in first, study.folder / RUNS / config.key
         jobs.append(Job(config, place, data, first_of(config), then=evaluate, keep=keep))
     return jobs
 
 
-def _remove_folders(folder: Path, results: Results, needed: Collection[str]) -> None:
-    """Remove the folders of finished runs that no other run needs."""
-    for path in [*(folder / RUNS).iterdir()] if (folder / RUNS).is_dir() else []:
-        if path.name in results.runs and path.name not in needed:
-            shutil.rmtree(path)
-    if (folder / RUNS).is_dir() and not any((folder / RUNS).iterdir()):
-        (folder / RUNS).rmdir()
+def _remove_folders(study: Study, needed: Collection[str | None]) -> None:
+    """Remove the folders of finished runs that no other run needs, unless the study keeps models."""
+    place = study.folder / RUNS
+    if study.plan.keep_models or not place.is_dir():
+        return
+    for path in [path for path in place.iterdir() if path.name in study.results.runs and path.name not in needed]:
+        shutil.rmtree(path)
+    with suppress(OSError):  # Others are left.
+        place.rmdir()
 
 
 def check_dataset(plan: Plan, dataset: str, store: GraphStore) -> None:
@@ -114,7 +107,7 @@ def check_dataset(plan: Plan, dataset: str, store: GraphStore) -> None:
             raise InputError(f"--datasets: {dataset} is too large for a study, {why}")
         if config.batch_size < 2 * count:
             raise InputError(f"batch_size: {count} tasks need at least {2 * count} graphs per batch")
-        first = make_method(config).first_phase(config)
+        first = get(config.method).first_phase(config)
         if unknown := set(config.weights) - {*config.tasks, *(first.tasks if first else ())}:
             raise InputError(f"weights: {', '.join(unknown)}: not a task of every run of the study; leave it out")
 
@@ -134,9 +127,12 @@ def expected_seconds(configs: list[Config], study: Study | None) -> float | None
     """Expected CPU time of training, from finished runs of the same kind; None if there is no finished run."""
     times: dict[Any, list[float]] = defaultdict(list)
     for run in study.runs.values() if study else ():
-        for key in ((run.dataset, run.method, len(run.tasks)), (run.method, len(run.tasks)), None):
-            times[key].append(run.cpu_seconds)
-    if not times:
-        return None
-    keys = [((c.dataset, c.method, len(c.tasks)), (c.method, len(c.tasks)), None) for c in configs]
-    return sum(mean(next(times[key] for key in like if key in times)) for like in keys)
+        for kind in _kinds(run):
+            times[kind].append(run.cpu_seconds)
+    return sum(mean(next(times[k] for k in _kinds(config) if k in times)) for config in configs) if times else None
+
+
+def _kinds(run: Run | Config) -> tuple[Any, ...]:
+    """What runs may have in common, the most specific first."""
+    kind = (run.method, len(run.tasks))
+    return (run.dataset, *kind), kind, None

@@ -70,13 +70,7 @@ class Checkpoint(Rule):
 
 
 def restore(training: Training, folder: Path | None, key: str) -> None:
-    """Restore a training from the checkpoint in a folder, if there is one, on all ranks.
-
-    Args:
-        training: training to restore.
-        folder: folder of the run, needed on the first rank only.
-        key: key of the configuration.
-    """
+    """Restore a training from the checkpoint in a folder, if there is one, on all ranks."""
     ranks = training.ranks
 
     def first() -> tuple[dict[str, object], ...]:

@@ -95,12 +95,7 @@ class ProcessGroup(Ranks):
 
 
 def join(device: str = "auto", timeout: float = TIMEOUT) -> Ranks:
-    """Return the ranks that `torchrun` started this process with; without `torchrun`, a single process.
-
-    Args:
-        device: `cuda` gives every rank of a machine its own GPU; `auto` does so if there are enough.
-        timeout: seconds that a rank waits for the others.
-    """
+    """Return the ranks that `torchrun` started this process with; without `torchrun`, a single process."""
     size, local = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("LOCAL_RANK", "0"))
     if size < 2:
         return ALONE
@@ -127,9 +122,6 @@ class Accumulator:
 
     Every episode starts from the same buffers (running statistics, learned weights), and their mean is kept. The last
     entries of the vector say which parameters have a gradient; the others are left alone.
-
-    Args:
-        modules: modules that are trained together.
     """
 
     def __init__(self, modules: Sequence[nn.Module]) -> None:

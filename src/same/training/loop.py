@@ -205,12 +205,6 @@ def train(
 def update(training: Training, method: Method, sampler: Sampler, episodes: int = 1) -> dict[str, float]:
     """UPDATE: one step of Adam along the gradient of Σ λ(t) L(t).
 
-    Args:
-        training: state to update.
-        method: method that gives the losses.
-        sampler: source of episodes.
-        episodes: number of episodes of the step, over all ranks.
-
     Returns:
         The losses by task, averaged over the episodes of this rank.
     """

@@ -1,8 +1,8 @@
 """Progress of one training run: a live table on a terminal, plain lines elsewhere."""
 
 import sys
-import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,11 @@ ReportFunction = Callable[[int, int, dict[str, Any]], None]
 """Function of the step, the maximum number of steps, and a record: {"losses": …} or that of a validation."""
 
 
+@dataclass(frozen=True)
 class Report(Rule):
-    """Report the losses of every step and the record of every validation.
+    """Calls `report` with the losses of every step and the record of every validation."""
 
-    Args:
-        report: function to call.
-    """
-
-    def __init__(self, report: ReportFunction) -> None:
-        self.report = report
+    report: ReportFunction
 
     def begin(self, training: Training, schedule: Schedule) -> bool:
         """Report the validation before the first step."""
@@ -42,11 +38,7 @@ class Report(Rule):
 
 
 class TensorBoard:
-    """Writes the losses of every step, and the losses and scores of every validation, for TensorBoard.
-
-    Args:
-        folder: folder of the event files.
-    """
+    """Writes losses of steps, and losses and scores of validations, to a folder that TensorBoard shows."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -74,12 +66,8 @@ class Progress:
 
     def __init__(self, quiet: bool = False, board: TensorBoard | None = None) -> None:
         self.quiet, self.board = quiet, board
-        on_terminal = sys.stderr.isatty() and not quiet
-        self.live = Live(console=Console(stderr=True), refresh_per_second=4) if on_terminal else None
-        self.losses: dict[str, float] = {}
-        self.validation: dict[str, Any] = {}
-        self.best: dict[str, Any] = {}
-        self.drawn = 0.0
+        self.live = Live(console=Console(stderr=True)) if sys.stderr.isatty() and not quiet else None
+        self.losses, self.validation, self.best = dict[str, float](), dict[str, Any](), dict[str, Any]()
 
     def __enter__(self) -> "Progress":
         if self.live:
@@ -100,23 +88,18 @@ class Progress:
             self.losses[task] = 0.95 * self.losses.get(task, loss) + 0.05 * loss  # Single episodes are noisy.
         if "tasks" in record:
             self.validation = record
-            if not self.best or record["objective"] < self.best["objective"]:
-                self.best = record
+            self.best = min(self.best or record, record, key=lambda each: each["objective"])
             if not self.live and not self.quiet:
-                mark = " *" if self.best is record else ""
                 rows = (f"{task} {row['loss']:.3f}/{row['score']:.3f}" for task, row in record["tasks"].items())
-                text = f"epoch {record['epoch']} step {step} validation loss/score: {', '.join(rows)}{mark}"
-                sys.stderr.write(f"{text}\n")
-        if self.live and ("tasks" in record or time.monotonic() - self.drawn > 0.25):
-            self.drawn = time.monotonic()
+                text = f"epoch {record['epoch']} step {step} validation loss/score: {', '.join(rows)}"
+                sys.stderr.write(f"{text} *\n" if self.best is record else f"{text}\n")
+        if self.live:
             self.live.update(self._table(step, steps))
 
     def _table(self, step: int, steps: int) -> Table:
         title = f"step {step:,} of at most {steps:,}, best validation at step {self.best.get('step', 0):,}"
-        columns = ("task", "loss", "validation loss", "score", "best loss", "score")
-        table = Table(*columns, title=title, title_justify="left")
+        table = Table("task", "loss", "validation loss", "score", "best loss", "score", title=title)
         for task, row in self.validation.get("tasks", {}).items():
             loss = f"{self.losses[task]:.4f}" if task in self.losses else ""
-            values = (*row.values(), *self.best["tasks"][task].values())
-            table.add_row(task, loss, *(f"{value:.4f}" for value in values))
+            table.add_row(task, loss, *(f"{v:.4f}" for v in (*row.values(), *self.best["tasks"][task].values())))
         return table

@@ -6,7 +6,7 @@ Proposals depend only on the space, the seed and the earlier trials, so a resume
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Any
 
 from same.errors import InputError
@@ -16,9 +16,6 @@ from same.tuning.space import Parameter, Space, Values
 Records = Sequence[tuple[Values, float | None]]
 """Finished trials in order: their values, and their score or None for a failed trial."""
 
-Sampler = Callable[[Space, int, Records, int], list[Values]]
-"""Proposes trials, given the space, the seed, the finished trials and the number of proposals."""
-
 RANDOM_TRIALS = 4
 """Number of random trials before Ax takes over."""
 
@@ -26,10 +23,11 @@ RANDOM_TRIALS = 4
 def random_search(space: Space, seed: int, records: Records, count: int) -> list[Values]:
     """Independent random draws from the space.
 
-    >>> space = Space((Parameter("layers", low=2, high=4),))
-    >>> both = random_search(space, 0, [], 2)
-    >>> random_search(space, 0, [(both[0], 0.5)], 1) == both[1:]
-    True
+    Args:
+        space: search space.
+        seed: random seed.
+        records: finished trials.
+        count: number of proposals.
     """
     generators = (stream(seed, "tune", len(records) + i) for i in range(count))
     return [{parameter.name: parameter.sample(rng) for parameter in space.parameters} for rng in generators]
@@ -61,23 +59,18 @@ def ax_search(space: Space, seed: int, records: Records, count: int) -> list[Val
     return [{p.name: p.rounded(values[p.name]) for p in space.parameters} for values in proposed] + rest
 
 
-def _to_ax(parameter: Parameter) -> Any:
+def _to_ax(p: Parameter) -> Any:
     from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 
-    if parameter.choices:
-        kinds: dict[type, Any] = {bool: "bool", int: "int", float: "float", str: "str"}
-        kind = kinds[type(parameter.choices[0])]
-        options = {"values": list(parameter.choices), "parameter_type": kind, "is_ordered": kind in ("int", "float")}
-        return ChoiceParameterConfig(name=parameter.name, **options)
-    return RangeParameterConfig(
-        name=parameter.name,
-        bounds=(parameter.low, parameter.high),
-        parameter_type="int" if parameter.is_integer else "float",
-        scaling="log" if parameter.log else "linear",
-    )
+    if p.choices:
+        kind: Any = type(p.choices[0]).__name__
+        ordered = kind in ("int", "float")
+        return ChoiceParameterConfig(name=p.name, values=list(p.choices), parameter_type=kind, is_ordered=ordered)
+    kind, scaling = "int" if p.is_integer else "float", "log" if p.log else "linear"
+    return RangeParameterConfig(name=p.name, bounds=(p.low, p.high), parameter_type=kind, scaling=scaling)
 
 
-SAMPLERS: dict[str, Sampler] = {"ax": ax_search, "random": random_search}
+SAMPLERS: dict[str, Callable[[Space, int, Records, int], list[Values]]] = {"ax": ax_search, "random": random_search}
 
 
 def choose_sampler(name: str) -> str:
@@ -93,7 +86,4 @@ def choose_sampler(name: str) -> str:
 
 
 def _has_ax() -> bool:
-    try:  # Importing it would take many seconds.
-        return bool(version("ax-platform"))
-    except PackageNotFoundError:
-        return False
+    return find_spec("ax") is not None  # Importing it would take many seconds.

@@ -1,26 +1,28 @@
-"""A search and its trials, whose state is read from the folders of their runs.
+"""A search for the best configuration of a method. It can be interrupted and resumed at any point.
 
 Trials are proposed in rounds. What a round proposes, and when its trials are stopped, depends only on earlier rounds:
-not on the number of workers, and not on which trial finishes first.
+not on the number of workers, and not on which trial finishes first. Every round is recorded before it starts, and its
+results are read from the folders of its runs. So nothing is lost when a search is killed.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
 from same.config import Config, make_config
 from same.errors import DamagedError, InputError
-from same.files import is_free, read_json, write_json
+from same.files import clean, is_free, locked, read_json, write_json
 from same.methods.registry import get
 from same.saved import finished, read_history
-from same.study.engines.base import RUNS, read_error
+from same.study.engines.base import RUNS, Engine, Event, Job, read_error, record_failure
+from same.study.engines.local import local
+from same.study.engines.overview import Overview
 from same.training.checkpoint import read_state
 from same.training.stopping import is_over
-from same.tuning.samplers import choose_sampler
+from same.tuning.samplers import SAMPLERS, choose_sampler
 from same.tuning.space import Space, Values, make_space
 from same.tuning.stopping import History, MedianRule, scores_so_far
 
@@ -39,7 +41,7 @@ class Search:
         method: name of the method.
         tasks: names of the tasks.
         space: search space.
-        splits: splits whose validation scores are averaged.
+        split: split whose validation graphs score the trials.
         seed: seed of the runs and of the sampler.
         settings: fixed keys of the configuration.
         sampler: `ax`, `random`, or `auto`.
@@ -51,7 +53,7 @@ class Search:
     method: str
     tasks: tuple[str, ...]
     space: Space
-    splits: tuple[int, ...] = (0,)
+    split: int = 0
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     sampler: str = "auto"
@@ -67,11 +69,10 @@ class Search:
         if not self.space.parameters:
             raise InputError("--set: fixes everything that could be searched")
 
-    def config(self, values: Values, split: int | None = None) -> Config:
-        """Configuration of the run of a trial on a split; the first split by default."""
-        fixed = {"dataset": self.dataset, "method": self.method, "tasks": self.tasks, "seed": self.seed}
-        split = self.splits[0] if split is None else split
-        return make_config({**self.settings, **values, **fixed, "split": split})
+    def config(self, values: Values) -> Config:
+        """Configuration of a trial."""
+        fixed = {name: getattr(self, name) for name in ("dataset", "method", "tasks", "split", "seed")}
+        return make_config({**self.settings, **values, **fixed})
 
     @property
     def default(self) -> Values | None:
@@ -84,64 +85,30 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Run:
-    """The run of a trial on one split."""
+class Trial:
+    """One configuration of a search, by its values of the searched keys, and its run."""
 
+    number: int
+    values: Values
     state: str  # done, stopped (early), failed or open
-    history: History = ()  # of a stopped run, up to where it was stopped
+    history: History = ()  # of a stopped trial, up to the point where it was stopped
     cpu_seconds: float = 0.0
     error: str = ""  # first line
-
-    @classmethod
-    def read(cls, config: Config, folder: Path, rule: MedianRule) -> "Run":
-        """Read the state of a run from the folder of its search."""
-        place = folder / RUNS / config.key
-        history, result = read_history(place), finished(place)
-        seconds = float((result or read_state(place)).get("cpu_seconds", 0.0))
-        if (error := read_error(folder, config.key)) is not None:
-            return cls("failed", history, seconds, error.splitlines()[0])
-        # The last validation of a complete training comes too late to stop it.
-        ended = history and is_over(history, get(config.method).epochs(config), config.patience)
-        if (cut := rule.cut(history[:-1] if ended else history)) is not None:
-            return cls("stopped", cut, seconds)
-        return cls("done" if history and result else "open", history, seconds)
 
     @property
     def epochs(self) -> int:
         """Number of epochs trained."""
         return int(self.history[-1]["epoch"]) if self.history else 0
 
-
-@dataclass(frozen=True)
-class Trial:
-    """One configuration of a search, by its values of the parameters, and its runs by split."""
-
-    number: int
-    values: Values
-    runs: dict[int, Run]
-
-    @property
-    def state(self) -> str:
-        """`failed`, `open` or `stopped` if any of its runs is, otherwise `done`."""
-        states = {run.state for run in self.runs.values()}
-        return next((state for state in ("failed", "open", "stopped") if state in states), "done")
-
     @cached_property
     def score(self) -> float | None:
-        """Mean validation score over splits; of a stopped trial, the score when it was stopped."""
-        if self.state not in ("done", "stopped"):
-            return None
-        return mean(scores_so_far(run.history)[-1] for run in self.runs.values())
+        """Validation score; of a stopped trial, the score when it was stopped."""
+        return scores_so_far(self.history)[-1] if self.state in ("done", "stopped") else None
 
     def to_json(self) -> Values:
         """The trial as plain values."""
-        runs = self.runs.values()
-        return {
-            **{"number": self.number, "state": self.state, "score": self.score, "values": self.values},
-            "epochs": sum(run.epochs for run in runs),
-            "cpu_seconds": sum(run.cpu_seconds for run in runs),
-            "error": next((run.error for run in runs if run.error), ""),
-        }
+        names = ("number", "state", "score", "values", "epochs", "cpu_seconds", "error")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -156,9 +123,9 @@ class Tuning:
     def open(cls, folder: Path) -> "Tuning":
         """Open the search in a folder, finished or not."""
         search, proposed = read_search(folder)
-        trials = read_trials(search, folder, proposed)
+        trials = _read_trials(search, folder, proposed)
         # The last round may have proposed more trials than were asked for.
-        while trials and trials[-1].state == "open" and not any(run.epochs for run in trials[-1].runs.values()):
+        while trials and trials[-1].state == "open" and not trials[-1].epochs:
             trials.pop()
         return cls(folder, search, tuple(trials))
 
@@ -174,31 +141,98 @@ class Tuning:
         return next((trial for trial in self.trials if trial.values == self.search.default), None)
 
 
-def make_rules(search: Search, trials: Iterable[Trial]) -> dict[int, MedianRule]:
-    """The stopping rule of each split, given the trials of earlier rounds."""
-    rules = {}
-    for split in search.splits:
-        runs = [trial.runs[split] for trial in trials] if search.stop_early else []
-        done, stopped = ([run.history for run in runs if run.state == state] for state in ("done", "stopped"))
-        rules[split] = MedianRule.from_trials(done, stopped)
-    return rules
+def tune(
+    search: Search,
+    count: int,
+    folder: Path,
+    *,
+    engine: Engine = local,
+    workers: int = 1,
+    data: Path | None = None,
+    quiet: bool = False,
+) -> Tuning:
+    """Run a search, or resume it, until it has the given number of trials.
+
+    Args:
+        search: what to tune.
+        count: total number of trials.
+        folder: folder of the search; a folder with another search is rejected.
+        engine: engine that executes the runs.
+        workers: number of parallel runs; at most one round of trials runs at a time.
+        data: folder of local datasets.
+        quiet: print nothing.
+    """
+    with locked(folder):
+        search, proposed = resume(search, folder)
+        clean(folder)
+        trials: list[Trial] = []
+        ended = sum(trial.state != "open" for trial in _read_trials(search, folder, proposed[:count]))
+        with Overview(str(folder), count, ended, quiet) as overview:
+            while len(trials) < count:
+                if len(proposed) <= len(trials):
+                    proposed += _propose(search, trials)
+                    write_search(folder, search, proposed)
+                jobs, names, rule = dict[str, Job](), dict[str, str](), _rule(search, trials)
+                for trial in _read_round(search, folder, trials, proposed[:count]):
+                    if trial.state == "open":  # Two trials may share a run.
+                        config = search.config(trial.values)
+                        jobs[config.key] = Job(config, folder / RUNS / config.key, data, give_up=rule, keep=True)
+                        names[config.key] = f"trial {trial.number}"
+                for event in map(Event._make, engine(list(jobs.values()), workers) if jobs else ()):
+                    record_failure(folder, event)
+                    overview.show(event, names[event.key])
+                trials += _read_round(search, folder, trials, proposed[:count])
+                if jobs and (best := Tuning(folder, search, tuple(trials)).done[:1]):
+                    text = f"best of {len(trials)} trials: {100 * (best[0].score or 0):.1f} % (trial {best[0].number})"
+                    overview.progress.console.print(text)
+                if all(trial.state == "failed" for trial in trials):
+                    reason = trials[0].error
+                    raise InputError(f"{folder}: all of the first {len(trials)} trials failed; trial 0: {reason}")
+    return Tuning(folder, search, tuple(trials))
 
 
-def read_round(search: Search, folder: Path, earlier: Sequence[Trial], proposed: Sequence[Values]) -> list[Trial]:
-    """Read the trials of one round, given the trials of earlier rounds."""
-    rules, first = make_rules(search, earlier), len(earlier)
-    return [
-        Trial(number, values, {s: Run.read(search.config(values, s), folder, rules[s]) for s in search.splits})
-        for number, values in enumerate(proposed[first : first + search.round], first)
-    ]
+def _propose(search: Search, trials: Sequence[Trial]) -> list[Values]:
+    records = [(trial.values, trial.score) for trial in trials]
+    if not trials and search.default is not None:  # The first trial is the default configuration, for comparison.
+        records.append((search.default, None))
+    elif not trials:
+        log.info("the default configuration lies outside the search space and is not tried")
+    first = [values for values, _ in records[len(trials) :]]
+    return first + SAMPLERS[search.sampler](search.space, search.seed, records, search.round - len(first))
 
 
-def read_trials(search: Search, folder: Path, proposed: Sequence[Values]) -> list[Trial]:
-    """Read all proposed trials, round by round."""
+def _rule(search: Search, trials: Sequence[Trial]) -> MedianRule:
+    """The stopping rule of the next round, given the trials of earlier rounds."""
+    states = ("done", "stopped") if search.stop_early else ()
+    return MedianRule.from_trials(*([trial.history for trial in trials if trial.state == state] for state in states))
+
+
+def _read_round(search: Search, folder: Path, earlier: Sequence[Trial], proposed: Sequence[Values]) -> list[Trial]:
+    rule, first = _rule(search, earlier), len(earlier)
+    chosen = enumerate(proposed[first : first + search.round], first)
+    return [_read_trial(search, folder, number, values, rule) for number, values in chosen]
+
+
+def _read_trials(search: Search, folder: Path, proposed: Sequence[Values]) -> list[Trial]:
     trials: list[Trial] = []
     while len(trials) < len(proposed):
-        trials += read_round(search, folder, trials, proposed)
+        trials += _read_round(search, folder, trials, proposed)
     return trials
+
+
+def _read_trial(search: Search, folder: Path, number: int, values: Values, rule: MedianRule) -> Trial:
+    config = search.config(values)
+    place = folder / RUNS / config.key
+    history, result = read_history(place), finished(place)
+    trial = Trial(number, values, "done" if history and result else "open", history)
+    trial = replace(trial, cpu_seconds=float((result or read_state(place)).get("cpu_seconds", 0.0)))
+    if (error := read_error(folder, config.key)) is not None:
+        return replace(trial, state="failed", error=error.splitlines()[0])
+    # The last validation of a complete training comes too late to stop it.
+    ended = history and is_over(history, get(config.method).epochs(config), config.patience)
+    if (cut := rule.cut(history[:-1] if ended else history)) is not None:
+        return replace(trial, state="stopped", history=cut)
+    return trial
 
 
 def read_search(folder: Path) -> tuple[Search, list[Values]]:
@@ -207,8 +241,8 @@ def read_search(folder: Path) -> tuple[Search, list[Values]]:
     try:
         values = read_json(path)
         proposed = list(values.pop("proposed"))
-        values |= {name: tuple(values[name]) for name in ("tasks", "splits")}
-        return Search(**{**values, "space": make_space(values["space"], str(path))}), proposed
+        values |= {"tasks": tuple(values["tasks"]), "space": make_space(values["space"], str(path))}
+        return Search(**values), proposed
     except FileNotFoundError:
         raise InputError(f"{folder}: contains no search (no {FILE})") from None
     except DamagedError:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,6 @@ class Parameter:
         log: search the range on a logarithmic scale.
         methods: methods that use the parameter; empty for all.
         tasks: tasks that use the parameter; empty for all.
-
-    >>> Parameter("width", choices=(64, 128)).contains(128)
-    True
-    >>> Parameter("outer_lr", low=0.001, high=0.1, log=True).position(0.01)
-    0.5
     """
 
     name: str
@@ -76,12 +71,9 @@ class Parameter:
         """Whether a value lies in the space."""
         return value in self.choices if self.choices else self.low <= value <= self.high
 
-    def position(self, value: Any) -> float:
-        """Position of a value between the first (0) and the last (1)."""
-        if self.choices:
-            return self.choices.index(value) / max(len(self.choices) - 1, 1)
-        low, high, at = (math.log(v) if self.log else v for v in (self.low, self.high, value))
-        return float((at - low) / (high - low))
+    def number(self, value: Any) -> float:
+        """A value as a number: its index among the choices, or itself."""
+        return float(self.choices.index(value) if self.choices else value)
 
 
 @dataclass(frozen=True)
@@ -96,16 +88,9 @@ class Space:
         return tuple(parameter.name for parameter in self.parameters)
 
     def restrict(self, method: str, tasks: Collection[str], fixed: Collection[str] = ()) -> "Space":
-        """The parameters that a method and tasks use, without those that are fixed.
-
-        >>> inner = Parameter("inner_lr", low=0.1, high=1.0, methods=("esame",))
-        >>> space = Space((Parameter("layers", low=2, high=4), inner))
-        >>> space.restrict("classical", ["gc"]).names
-        ('layers',)
-        """
-        free = (p for p in self.parameters if p.name not in fixed)
-        used = (p for p in free if not p.methods or method in p.methods)
-        return Space(tuple(p for p in used if not p.tasks or set(p.tasks) & set(tasks)))
+        """The parameters that a method and tasks use, without those that are fixed."""
+        free = [p for p in self.parameters if p.name not in fixed and method in (p.methods or [method])]
+        return Space(tuple(p for p in free if not p.tasks or set(p.tasks) & set(tasks)))
 
     def values_of(self, config: Config) -> Values | None:
         """The values that a configuration has for the parameters; None if any of them lies outside the space."""
@@ -128,9 +113,6 @@ def make_space(tables: Mapping[str, Any], origin: str) -> Space:
     Args:
         tables: for every key of the configuration that varies, a table with the fields of `Parameter`.
         origin: name of the source, for error messages.
-
-    >>> make_space({"width": {"choices": [64, 128]}}, "my.toml").names
-    ('width',)
     """
     if not tables:
         raise InputError(f"{origin}: is empty; `same tune --space` prints an example")
@@ -138,52 +120,41 @@ def make_space(tables: Mapping[str, Any], origin: str) -> Space:
 
 
 def _parameter(name: str, entry: Any, origin: str) -> Parameter:
+    def require(condition: bool, message: str) -> None:
+        if not condition:
+            raise InputError(f"{origin}: {name}{message}")
+
     if name not in Config.model_fields:
         make_config({name: None}, origin)  # Raises, with a suggestion.
-    place = f"{origin}: {name}"
-    if name in NOT_SEARCHED:
-        raise InputError(f"{place} defines what is measured or for how long and cannot be searched; use --set")
-    if not isinstance(entry, dict):
-        raise InputError(f"{place}: expected a table with choices, or low and high")
+    reason = "defines what is measured or for how long and cannot be searched; use --set"
+    require(name not in NOT_SEARCHED, f" {reason}")
+    require(isinstance(entry, dict), ": expected a table with choices, or low and high")
     fields = [field for field in Parameter.__dataclass_fields__ if field != "name"]
-    if unknown := [key for key in entry if key not in fields]:
-        raise InputError(f"{place}: unknown field {unknown[0]!r}; expected one of {', '.join(fields)}")
-    methods, tasks = entry.get("methods", ()), entry.get("tasks", ())
-    for key, names in (("methods", methods), ("tasks", tasks)):
-        if not isinstance(names, list | tuple) or not all(isinstance(value, str) for value in names):
-            raise InputError(f"{place}: {key}: expected a list of names")
-    if unknown := [method for method in methods if method not in METHODS]:
-        raise InputError(f"{place}: methods: {unknown[0]!r} is not one of {', '.join(METHODS)}")
-    values = _choices(entry["choices"], place) if entry.get("choices") else _range(entry, place)
-    parameter = Parameter(name, methods=tuple(methods), tasks=tuple(tasks), **values)
-    low, high = parameter.low, parameter.high
-    middle = math.sqrt(low * high) if parameter.log else (low + high) / 2
-    for value in parameter.choices or (low, high, parameter.rounded(middle)):
-        make_config({name: value} | ({"method": methods[0]} if methods else {}), origin)
+    for key in entry:
+        require(key in fields, f": unknown field {key!r}; expected one of {', '.join(fields)}")
+    for key, what in (("methods", "a list of names"), ("tasks", "a list of names"), ("choices", "a list")):
+        values = entry.get(key, ())
+        strings = what == "a list" or all(isinstance(value, str) for value in values)
+        require(isinstance(values, list | tuple) and strings, f": {key}: expected {what}")
+    given: Any = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    parameter = Parameter(name, **given)
+    for method in parameter.methods:
+        require(method in METHODS, f": methods: {method!r} is not one of {', '.join(METHODS)}")
+    low, high, log, values = parameter.low, parameter.high, parameter.log, parameter.choices
+    if values:
+        kinds = {type(value) for value in values}
+        if kinds == {int, float}:
+            values, kinds = tuple(map(float, values)), {float}
+        simple = len(kinds) == 1 and kinds <= {int, float, str, bool}
+        require(simple, ": choices: expected only numbers, only strings, or only true and false")
+        require(len(set(values)) == len(values), ": choices: duplicate value")
+        parameter = replace(parameter, choices=values)
+    else:
+        numbers = all(type(end) in (int, float) and math.isfinite(end) for end in (low, high))
+        require(numbers and {"low", "high"} <= set(entry), ": expected choices, or numbers low and high")
+        require(low < high, f": low must be less than high, not {low} and {high}")
+        require(log is False or (log is True and low > 0), ": log = true needs a low above 0")
+        values = (low, high, parameter.rounded(math.sqrt(low * high) if log else (low + high) / 2))
+    for value in values:
+        make_config({name: value} | ({"method": parameter.methods[0]} if parameter.methods else {}), origin)
     return parameter
-
-
-def _choices(values: Any, place: str) -> Values:
-    if not isinstance(values, list | tuple):
-        raise InputError(f"{place}: choices: expected a list")
-    kinds = {type(value) for value in values}
-    if kinds == {int, float}:
-        values, kinds = [float(value) for value in values], {float}
-    if len(kinds) != 1 or not kinds <= {int, float, str, bool}:
-        raise InputError(f"{place}: choices: expected only numbers, only strings, or only true and false")
-    if len(set(values)) < len(values):
-        raise InputError(f"{place}: choices: duplicate value")
-    return {"choices": tuple(values)}
-
-
-def _range(entry: Values, place: str) -> Values:
-    ends: list[Any] = [entry.get("low"), entry.get("high")]
-    log = entry.get("log", False)
-    if not all(type(end) in (int, float) and math.isfinite(end) for end in ends):
-        raise InputError(f"{place}: expected choices, or numbers low and high")
-    low, high = ends
-    if low >= high:
-        raise InputError(f"{place}: low must be less than high, not {low} and {high}")
-    if not isinstance(log, bool) or (log and low <= 0):
-        raise InputError(f"{place}: log = true needs a low above 0")
-    return {"low": low, "high": high, "log": log}

@@ -25,11 +25,6 @@ def scores_so_far(history: History) -> list[float]:
     The best validation is the one with the lowest objective, as in early stopping. The score is averaged over its
     neighbours because accuracy on fifty validation graphs jumps by several points between validations, and the
     maximum of many such numbers is mostly luck.
-
-    >>> rows = [(3, 0.1), (2, 0.5), (1, 0.9), (2, 0.7)]
-    >>> history = [{"objective": loss, "tasks": {"gc": {"score": score}}} for loss, score in rows]
-    >>> [round(score, 3) for score in scores_so_far(history)]
-    [0.1, 0.5, 0.7, 0.7]
     """
     means = [mean(row["score"] for row in record["tasks"].values()) for record in history]
     best, scores = 0, []
@@ -55,7 +50,7 @@ class MedianRule:
     thresholds: tuple[tuple[int, float], ...] = ()
 
     @classmethod
-    def from_trials(cls, done: Sequence[History], stopped: Sequence[History] = ()) -> "MedianRule":
+    def from_trials(cls, done: Sequence[History] = (), stopped: Sequence[History] = ()) -> "MedianRule":
         """The rule that earlier trials imply for the next ones."""
         if len(done) < MIN_TRIALS:
             return cls()
@@ -68,15 +63,12 @@ class MedianRule:
 
     def __call__(self, history: History) -> bool:
         """Whether to stop a trial with this history now."""
-        return self._is_below(history[-1]["epoch"], scores_so_far(history)[-1])
+        return self.cut(history) is not None
 
     def cut(self, history: History) -> History | None:
         """The history up to the point where the trial is stopped; None if it is not."""
         for end, (record, score) in enumerate(zip(history, scores_so_far(history), strict=True), start=1):
-            if self._is_below(record["epoch"], score):
+            passed = bisect(self.thresholds, record["epoch"], key=lambda threshold: threshold[0])
+            if passed and score < self.thresholds[passed - 1][1]:
                 return history[:end]
         return None
-
-    def _is_below(self, epoch: int, score: float) -> bool:
-        passed = bisect(self.thresholds, epoch, key=lambda threshold: threshold[0])
-        return passed > 0 and score < self.thresholds[passed - 1][1]

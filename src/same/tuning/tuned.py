@@ -21,17 +21,12 @@ _COMPARED = ("weighting", "adapts")
 def write_best(tuning: Tuning, path: Path) -> None:
     """Write the best configuration of a search as TOML: searched and fixed keys, with a comment on its origin."""
     search, best, default = tuning.search, tuning.done[0], tuning.default
-    keys = ("dataset", "method", "tasks", "split", "seed", *search.settings, *best.values)
-    score = f"validation score {best.score:.4f}"
+    name, score = config_name(search.dataset, search.method, search.tasks), f"validation score {best.score:.4f}"
     if default is not None and default.state == "done":
         score += f", default configuration {default.score:.4f}"
-    name = config_name(search.dataset, search.method, search.tasks)
-    splits = ", ".join(map(str, search.splits))
-    comments = [
-        f"{name}: trial {best.number} of {len(tuning.trials)}",
-        f"same tune, sampler {search.sampler}, seed {search.seed}, splits {splits}",
-        score,
-    ]
+    origin = f"same tune, sampler {search.sampler}, seed {search.seed}, split {search.split}"
+    comments = (f"{name}: trial {best.number} of {len(tuning.trials)}", origin, score)
+    keys = ("dataset", "method", "tasks", "split", "seed", *search.settings, *best.values)
     values = search.config(best.values).model_dump(mode="json")
     lines = [f"# {json.dumps(comment, ensure_ascii=False)[1:-1]}" for comment in comments]
     lines += [f"{key} = {toml_value(values[key])}" for key in keys if values[key] is not None]

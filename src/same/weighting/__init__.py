@@ -11,11 +11,6 @@ from same.weighting.weighting import Weighting
 def make_weighting(name: str, tasks: Sequence[str], weights: Mapping[str, float] | None = None) -> Weighting:
     """Build a weighting by name: `fixed`, `uncertainty`, `gradnorm`, or an aggregator of TorchJD.
 
-    Args:
-        name: name of the weighting.
-        tasks: names of the tasks.
-        weights: λ by task, for `fixed`.
-
     >>> make_weighting("uncertainty", ["gc", "nc"]).weigh
     <bound method Uncertainty.weigh of Uncertainty(...
     """

@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from helpers import random_store
+from same.config import Config
 from same.errors import InputError
+from same.experiment import run
 from same.graphs import GraphStore, Labels, open_store, save_store, write_store
 
 
@@ -111,3 +113,50 @@ def test_folders_of_version_0_1_are_refused_in_one_line(tmp_path):
     change_header(tmp_path / "store", format=1)
     with pytest.raises(InputError, match="written in format 1, this version reads 2; write the store again"):
         open_store(tmp_path / "store")
+
+
+def _forge(folder, name, place, value):
+    path = folder / f"{name}.bin"
+    dtype = json.loads((folder / "store.json").read_text())["arrays"][name]["dtype"]
+    array = np.fromfile(path, dtype)
+    array[place] = value
+    array.tofile(path)
+
+
+@pytest.mark.parametrize("many", [0, 2**24])
+@pytest.mark.parametrize(
+    ("name", "place", "value", "message"),
+    [
+        ("edges", 5, 10_000, "edges to nodes that do not exist"),
+        ("edges", 4, -1, "edges to nodes that do not exist"),
+        ("edges", slice(2, 4), (0, 1), "edges that are not in order"),
+        ("labels1", 7, 99, "labels 'node_y' that do not exist"),
+        ("labels0", 3, -2, "labels 'y' that do not exist"),
+        ("x", 11, np.nan, "attributes that are not finite"),
+        ("node_ptr", 2, -5, "node_ptr.bin: does not say where graphs begin"),
+        ("edge_ptr", -1, 10**9, "edge_ptr.bin: does not say where graphs begin"),
+    ],
+)
+def test_forged_arrays_are_refused(tmp_path, monkeypatch, many, name, place, value, message):
+    """A small set is checked when it is opened, a large one when it is cut."""
+    monkeypatch.setattr("same.graphs.io.folder._CHECKED_NUMBERS", many)
+    store = random_store(0, [6] * 40, density=1.0)
+    save_store(store, tmp_path / "set")
+    assert open_store(tmp_path / "set").checked == bool(many)
+    assert np.array_equal(open_store(tmp_path / "set").cut(np.arange(40)).edges, store.cut(np.arange(40)).edges)
+    _forge(tmp_path / "set", name, place, value)
+    with pytest.raises(InputError, match=message):
+        open_store(tmp_path / "set").cut(np.arange(40))
+    if many and ("labels" in message or "edges" in message):
+        with pytest.raises(InputError, match=message):
+            run(Config(dataset=str(tmp_path / "set"), width=8), tmp_path / "run")
+
+
+def test_arrays_of_inconsistent_shapes_are_refused(tmp_path):
+    save_store(random_store(0, [6] * 40), tmp_path / "set")
+    header = json.loads((tmp_path / "set" / "store.json").read_text())
+    for change in ({"labels1": {"dtype": "<i4", "shape": [120, 2]}}, {"x": {"dtype": "<f4", "shape": [720]}}):
+        forged = {**header, "arrays": {**header["arrays"], **change}}
+        (tmp_path / "set" / "store.json").write_text(json.dumps(forged))
+        with pytest.raises(InputError):
+            open_store(tmp_path / "set")

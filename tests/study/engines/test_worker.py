@@ -8,10 +8,10 @@ import pytest
 from helpers import write_tu, zip_tu
 from same.config import Config
 from same.errors import InputError
+from same.files import atomic
 from same.graphs import load
 from same.study.engines import Job, execute
-from same.study.engines.remote import RemoteFolder
-from same.study.engines.worker import FOLDER, Driver, pack_set, unpack_set, work
+from same.study.engines.worker import Driver, RemoteFolder, pack_set, unpack_set, work
 
 SMALL = Config(width=8, max_epochs=6, validate_every=1, batch_size=100, validation_episodes=1)
 SHORT = SMALL.model_copy(update={"max_epochs": 1})
@@ -27,15 +27,13 @@ def name_of(folder, data):
     return folder.name
 
 
-@pytest.mark.parametrize("address", ["file://{}/remote", "memory://remote-of-a-test", "{}/remote", FOLDER])
+@pytest.mark.parametrize("address", ["file://{}/remote", "memory://remote-of-a-test", "{}/remote"])
 def test_a_run_continues_from_its_remote_folder_with_the_same_bits(tmp_path, address):
     job = Job(SMALL, tmp_path / "runs" / SMALL.key, keep=True)
-    driver = Driver(checkpoints=address.format(tmp_path))
+    driver = Driver(remote=address.format(tmp_path))
     with pytest.raises(KeyboardInterrupt):
         work(dataclasses.replace(job, give_up=interrupt), {}, {}, None, driver)
-    remote = RemoteFolder(str(job.folder) if address == FOLDER else f"{driver.checkpoints}/{SMALL.key}")
-    remote.download(tmp_path / "copy")
-    assert len((tmp_path / "copy" / "history.jsonl").read_text().splitlines()) == 4
+    assert len(RemoteFolder(driver.remote).download()["history.jsonl"].splitlines()) == 4
     outcome, files, problem = work(job, {}, {}, None, driver)
     assert not problem
     alone = execute(dataclasses.replace(job, folder=tmp_path / "alone"), lambda *_: None, lambda: False)
@@ -84,7 +82,7 @@ def test_a_store_that_does_not_answer_costs_no_run(tmp_path, monkeypatch, caplog
         raise ConnectionError("no route")
 
     monkeypatch.setattr(RemoteFolder, "upload", fail)
-    outcome, _, problem = work(Job(SHORT, tmp_path / "x"), {}, {}, None, Driver(checkpoints=f"{tmp_path}/remote"))
+    outcome, _, problem = work(Job(SHORT, tmp_path / "x"), {}, {}, None, Driver(remote=f"{tmp_path}/remote"))
     assert not problem
     assert outcome.training is not None
     assert "cannot be written (ConnectionError: no route)" in caplog.text
@@ -101,3 +99,27 @@ def test_named_datasets_are_sent_to_workers(tmp_path, monkeypatch):
     assert load("TOY", unpack_set(pack_set("TOY", tmp_path))).num_graphs == 2
     assert pack_set("planted", None) is None
     assert pack_set("./TOY", None) is None
+
+
+def test_files_are_written_whole_and_hidden_ones_stay(tmp_path):
+    folder, remote = tmp_path / "run", RemoteFolder(str(tmp_path / "remote"))
+    for text in ("one", "two"):
+        with atomic(folder / "first" / "history.jsonl") as temporary:
+            temporary.write_text(text)
+        (folder / ".hidden").write_text("")
+        remote.upload(folder)
+        assert [p.name for p in (tmp_path / "remote").rglob("*") if p.is_file()] == ["history.jsonl"]
+        assert (tmp_path / "remote" / "first" / "history.jsonl").read_text() == text
+    remote.check()
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("nothing://x", "--checkpoints: nothing://x"),
+        ("/proc/x", "--checkpoints: /proc/x: cannot be written"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_rejected(address, message):
+    with pytest.raises(InputError, match=message):
+        RemoteFolder(address).check()

@@ -1,29 +1,34 @@
-from dataclasses import replace
-
-from helpers import random_store
-from same.study.report.figures import bar_figures, draw_graphs, embedding_figures
+from same.study.plan import Plan
+from same.study.report.figures import make_figures
 from same.study.report.tables import make_tables
-from same.study.results import Study
-from study_helpers import Q4, SCORES, made_study
+from study_helpers import Q4, SCORES, linear_probes, made_study
 
 
-def test_embeddings_are_drawn_where_the_model_and_the_dataset_are(finished, tmp_path):
-    study = Study.open(finished)
-    figures = embedding_figures(study, None)
-    assert set(figures) == {"embeddings-nodes-planted", "embeddings-graphs-planted"}
-    assert all("eSAME embeddings" in svg for svg in figures.values())
-    assert embedding_figures(replace(study, folder=tmp_path), None) == {}
+def figures_of(study):
+    return make_figures(study, make_tables(study))
 
 
 def test_bars_have_the_values_of_the_table():
-    study = made_study(SCORES, Q4)
-    (svg,) = bar_figures(study, make_tables(study)).values()
-    assert "gc+nc, eSAME: 2.5 ± 2.5 %" in svg
+    (svg,) = figures_of(made_study(SCORES, Q4)).values()
+    assert "GC+NC, eSAME: 2.5 ± 2.5 %" in svg
     assert "iSAME" not in svg  # It was not run.
 
 
-def test_graphs_of_any_kind_are_drawn(tmp_path):
-    for number, sizes in enumerate(([5, 1, 8], [1])):
-        path = tmp_path / f"{number}.png"
-        draw_graphs(random_store(0, sizes), path)
-        assert path.read_bytes().startswith(b"\x89PNG")
+def test_the_overview_is_grouped_by_task_and_shows_no_trivial_floors():
+    plan = Plan(questions=("overview",), datasets=("COX2", "DHFR"), splits=(0,))
+    tasks = ("gc", "nc", "lp")
+    models = ("esame", "untrained")
+    scores = {(model, tasks): linear_probes(model, tasks, [50.0, 60.0, 70.0]) for model in models}
+    scores["untrained", tasks][0]["majority", "none", "gc"] = 30.0
+    figures = figures_of(made_study(scores, plan))
+    assert set(figures) == {"overview-COX2", "overview-DHFR"}
+    assert "NC, eSAME, linear probe: 60.0 ± 0.0 %" in figures["overview-DHFR"]
+    assert "LP, untrained, linear probe: 70.0 ± 0.0 %" in figures["overview-DHFR"]
+    assert "majority" not in figures["overview-DHFR"]
+
+
+def test_transfer_is_grouped_by_the_measured_task():
+    plan = Plan(questions=("fig1",), datasets=("COX2",), splits=(0,))
+    scores = {("classical", ("gc",)): {0: {("classical", "network", "nc"): 44.0}}}
+    (svg,) = figures_of(made_study(scores, plan)).values()
+    assert "→NC, GC→: 44.0 ± 0.0 %" in svg

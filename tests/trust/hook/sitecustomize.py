@@ -1,6 +1,7 @@
-"""Python reads this when it starts, if its folder is on the path: a process that dies in the middle of its n-th write.
+"""Kills a process in the middle of its n-th write. Python reads this at its start if this folder is on the path.
 
-`TRUST_KILL` says which write, and when: with `half` of it written, `before` the file takes its place, or `after`.
+`TRUST_KILL` holds the number of the write, and the moment: with `half` of it written, `before` or `after` it is
+renamed.
 """
 
 import os
@@ -15,7 +16,7 @@ def _arm(number: int, when: str) -> None:
     def die() -> None:
         os.killpg(0, signal.SIGKILL)  # With its workers, or its driver.
 
-    def take_place(self: Path, target: Path) -> Path:
+    def rename(self: Path, target: Path) -> Path:
         nonlocal writes
         writes += self.suffix == ".part"
         fatal = writes == number and self.suffix == ".part"
@@ -23,12 +24,12 @@ def _arm(number: int, when: str) -> None:
             if when == "half" and self.is_file():
                 os.truncate(self, self.stat().st_size // 2)
             die()
-        found = replace(self, target)
+        path = replace(self, target)
         if fatal:
             die()
-        return found
+        return path
 
-    Path.replace = take_place
+    Path.replace = rename
 
 
 if os.environ.get("TRUST_KILL"):

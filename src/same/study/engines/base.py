@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,8 +22,6 @@ class Job:
     """A run to execute. Jobs are pickled and sent to other processes.
 
     Attributes:
-        config: configuration of the run.
-        folder: folder of the run.
         data: folder of local datasets.
         after: key of the run that must end before this one starts.
         then: called as `then(folder, data=data)` for the finished run; its return value comes back to the driver.
@@ -39,8 +38,7 @@ class Job:
     keep: bool = False
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """Summary of a run's training (None if it was given up), its history, and what `Job.then` returned."""
 
     training: dict[str, Any] | None
@@ -61,21 +59,14 @@ class Event(NamedTuple):
 
 Engine = Callable[[Sequence[Job], int], Iterator[Event]]
 """Executes jobs with a number of workers."""
+Report = Callable[[int, int, dict[str, Any]], None]
+"""Called with the progress of a training."""
 
 
-def execute(
-    job: Job,
-    report: Callable[[int, int, dict[str, Any]], None],
-    stop: Callable[[], bool],
-    saved: Callable[[], None] = lambda: None,
-) -> Outcome:
+def execute(job: Job, report: Report, stop: Callable[[], bool], saved: Callable[[], None] = lambda: None) -> Outcome:
     """Train one run, or continue it, and call `job.then`; a finished run is not trained again.
 
-    Args:
-        job: job to execute.
-        report: called with the progress of the training.
-        stop: polled after every step; returns whether to save and stop.
-        saved: called after training, from when on an interruption loses nothing.
+    `stop` is polled after every step; `saved` is called after training, from when on an interruption loses nothing.
     """
     from same.experiment import run
     from same.saved import read_history
@@ -90,13 +81,12 @@ def execute(
     return Outcome(training, read_history(job.folder), job.then(job.folder, data=job.data) if job.then else None)
 
 
-def take(waiting: list[Job], ended: set[str], planned: set[str]) -> Job | None:
-    """Remove and return the first job that does not wait for another planned job; None if all wait."""
-    for job in waiting:
-        if job.after is None or job.after in ended or job.after not in planned:
-            waiting.remove(job)
-            return job
-    return None
+def take(waiting: list[Job], pending: set[str]) -> Job | None:
+    """Remove and return the first job that does not wait for a pending one; None if all wait."""
+    job = next((job for job in waiting if job.after not in pending), None)
+    if job is not None:
+        waiting.remove(job)
+    return job
 
 
 def record_failure(folder: Path, event: Event) -> None:
@@ -106,7 +96,7 @@ def record_failure(folder: Path, event: Event) -> None:
         write_json(path, {"error": event.value})
     elif event.what == "done" and path.is_file():
         path.unlink()
-        if not any(path.parent.iterdir()):
+        with suppress(OSError):  # Other errors are left.
             path.parent.rmdir()
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from same.files import clean
 from same.study.engines.base import Event, Job, execute, take
 
 
@@ -20,35 +21,35 @@ def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
     A worker that dies takes only its run with it. If this process dies, the workers end by themselves.
     """
     context = multiprocessing.get_context("spawn")
-    waiting, ended = list(jobs), set[str]()
-    planned = {job.config.key for job in jobs}
-    running: dict[Connection, str] = {}
+    waiting, pending = list(jobs), {job.config.key for job in jobs}
+    running: dict[Connection, Job] = {}
     crew: dict[Connection, Any] = {}
 
     def start_worker() -> None:
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(theirs, os.getpid()), daemon=True)
-        # A child interrupted during start-up would print a traceback. The signal only waits for us.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if sys.platform != "win32" else None
+        # A signal that arrives meanwhile waits: an interrupted start would leave a child that prints a traceback.
+        signals = {signal.SIGINT, signal.SIGTERM}
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signals) if sys.platform != "win32" else None
         try:
             process.start()
+            crew[ours] = process
         finally:
             if before is not None:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
-        crew[ours] = process
 
     try:
         for _ in range(min(workers, len(jobs))):
             start_worker()
         while waiting or running:
             for pipe in [pipe for pipe in crew if pipe not in running]:
-                if (job := take(waiting, ended, planned)) is not None:
-                    running[pipe] = job.config.key
+                if (job := take(waiting, pending)) is not None:
+                    running[pipe] = job
                     pipe.send(job)
                     yield Event("start", job.config.key)
             for pipe in [each for each in wait(list(running), timeout=1.0) if isinstance(each, Connection)]:
-                key = running[pipe]
+                key = running[pipe].config.key
                 try:
                     what, value = pipe.recv()
                 except (EOFError, OSError):
@@ -59,7 +60,7 @@ def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
                         start_worker()
                 if what in ("done", "failed"):
                     del running[pipe]
-                    ended.add(key)
+                    pending.remove(key)
                 yield Event(what, key, value)
     finally:
         for process in crew.values():
@@ -68,31 +69,41 @@ def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
         for process in crew.values():
             process.join(timeout=max(0.0, end - time.monotonic()))
             process.kill()
+        for job in running.values():
+            clean(job.folder)
 
 
 def _work(pipe: Connection, parent: int) -> None:
     """Worker process: execute the jobs that are sent until SIGTERM."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The driver decides.
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # It was blocked when this process started.
     from same.threads import limit_threads
     from same.training import InterruptedTraining
 
     limit_threads()
-    stopped, at_once = threading.Event(), threading.Event()
+    stopped = training = False
 
-    def leave(*signal: object) -> None:
-        stopped.set()
-        if at_once.is_set():
-            raise InterruptedTraining
+    def leave(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+        if not training:  # There is nothing to save. Raised here, an exception could end up in any code that runs.
+            os._exit(0)
 
     def stop() -> bool:
-        at_once.clear()  # First poll: from here on there is state worth saving.
-        return stopped.is_set()
+        nonlocal training
+        training = True  # First poll: from here on there is state worth saving.
+        return stopped
+
+    def saved() -> None:
+        nonlocal training
+        training = False
+        if stopped:
+            raise InterruptedTraining
 
     signal.signal(signal.SIGTERM, leave)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The driver decides.
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-    while not stopped.is_set():
-        if not pipe.poll(0.2):
-            continue
+    while not stopped:
         try:
             job: Job = pipe.recv()
         except (EOFError, OSError):  # The driver has ended.
@@ -106,15 +117,12 @@ def _work(pipe: Connection, parent: int) -> None:
                 pipe.send(("step", (step, steps)))
 
         try:
-            at_once.set()
-            outcome = execute(job, report, stop, at_once.set)
-            at_once.clear()
-            pipe.send(("done", outcome))
+            pipe.send(("done", execute(job, report, stop, saved)))
         except InterruptedTraining:
             return
         except Exception as error:  # Whatever it is, the other runs go on.
-            at_once.clear()
             pipe.send(("failed", f"{type(error).__name__}: {error}\n{traceback.format_exc()}"))
+        training = False
 
 
 def _watch(parent: int) -> None:

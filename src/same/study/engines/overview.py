@@ -21,51 +21,44 @@ class Overview:
     """
 
     def __init__(self, title: str, total: int, done: int, quiet: bool) -> None:
-        self.total, self.done, self.quiet, self.failures = total, done, quiet, 0
+        self.total, self.done, self.failures = total, done, 0
         self.started: dict[str, float] = {}
         self.bars: dict[str, Any] = {}
-        self.progress = None
-        if sys.stderr.isatty() and not quiet:
-            columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-            self.progress = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True))
-            self.whole = self.progress.add_task(title, total=self.total, completed=self.done)
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        console = Console(stderr=True, quiet=quiet, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        shown = not quiet and sys.stderr.isatty()
+        self.progress = Progress(
+            *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, disable=not shown
+        )
+        self.whole = self.progress.add_task(title, total=total, completed=done)
 
     def __enter__(self) -> "Overview":
-        if self.progress:
-            self.progress.start()
-        elif not self.quiet:
+        self.progress.start()
+        if self.progress.disable:
             self.say(f"{self.done} of {self.total} runs are done")
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.progress:
-            self.progress.stop()
+        self.progress.stop()
 
     def show(self, event: Event, name: str) -> None:
         """Show an event of the run of this name."""
         if event.what == "start":
             self.started[event.key] = time.monotonic()
-            if self.progress:
-                self.bars[event.key] = self.progress.add_task(name, total=None)
+            self.bars[event.key] = self.progress.add_task(name, total=None)
         elif event.what == "step":
-            if self.progress:
-                self.progress.update(self.bars[event.key], completed=event.value[0], total=event.value[1])
+            self.progress.update(self.bars[event.key], completed=event.value[0], total=event.value[1])
         else:
             failed = event.what == "failed"
-            self.done += not failed
-            self.failures += failed
-            if self.progress:
-                self.progress.remove_task(self.bars.pop(event.key))
-                title = f"all runs, {self.failures} failed" if self.failures else "all runs"
-                self.progress.update(self.whole, completed=self.done, description=title)
-            if not self.quiet and (failed or not self.progress):
+            self.done, self.failures = self.done + (not failed), self.failures + failed
+            self.progress.remove_task(self.bars.pop(event.key))
+            title = f"all runs, {self.failures} failed" if self.failures else "all runs"
+            self.progress.update(self.whole, completed=self.done, description=title)
+            if failed or self.progress.disable:
                 seconds = time.monotonic() - self.started[event.key]
                 reason = f": {event.value.splitlines()[0]}" if failed else ""
                 self.say(f"[{self.done}/{self.total}] {name} {event.what} in {seconds:.0f} s{reason}")
 
     def say(self, text: str) -> None:
-        """Print a line above the bars."""
-        if self.progress:
-            self.progress.console.print(text, highlight=False, markup=False)
-        else:
-            sys.stderr.write(text + "\n")
+        """Print a line, above the bars if there are any."""
+        self.progress.console.print(text)

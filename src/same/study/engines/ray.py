@@ -1,9 +1,4 @@
-"""The Ray engine: each run is a task of a cluster, which need not share any files with the driver.
-
-A worker uses a scratch folder. It starts from what the driver has of the run and from the run's remote folder, uploads
-its checkpoints to that folder as it goes, and returns the outcome, and the files of the run where the job asks for
-them.
-"""
+"""The Ray engine: each run is a task of a cluster, which need not share any files with the driver."""
 
 import contextlib
 import logging
@@ -12,15 +7,14 @@ import secrets
 import socket
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from same.errors import InputError
 from same.files import CONFIG
 from same.study.engines.base import Event, Job, take
-from same.study.engines.remote import RemoteFolder
-from same.study.engines.worker import FOLDER, Driver, pack_set, read_files, work, write_files
+from same.study.engines.worker import Driver, RemoteFolder, pack_set, read_files, work, write_files
 
 log = logging.getLogger("same")
 
@@ -54,20 +48,21 @@ class RayEngine:
         self._warn(ray)
         task = ray.remote(work).options(num_cpus=self.cpus, num_gpus=self.gpus, max_retries=0)
         sets = {name: ray.put(pack_set(name, data)) for name, data in {(j.config.dataset, j.data) for j in jobs}}
-        waiting, ended, lost = list(jobs), set[str](), Counter[str]()
-        planned = {job.config.key for job in jobs}
+        waiting, pending, lost = list(jobs), {job.config.key for job in jobs}, Counter[str]()
         running: dict[Any, Job] = {}
         is_local = self.address is None and "RAY_ADDRESS" not in os.environ
-        driver = Driver(str(Path.cwd()), self.checkpoints or (FOLDER if is_local else None), self.cpus, self.gpus)
 
         def submit(job: Job) -> None:
-            sent = replace(job, folder=job.folder.resolve())
+            remote = str(job.folder.resolve()) if is_local else None
+            if self.checkpoints:
+                remote = f"{self.checkpoints.rstrip('/')}/{job.config.key}"
+            driver = Driver(str(Path.cwd()), remote, self.cpus, self.gpus)
             first = read_files(job.folder.parent / job.after) if job.after else {}
-            running[task.remote(sent, read_files(sent.folder), first, sets[job.config.dataset], driver)] = job
+            running[task.remote(job, read_files(job.folder), first, sets[job.config.dataset], driver)] = job
 
         try:
             while waiting or running:
-                while len(running) < (workers or self._room(ray)) and (job := take(waiting, ended, planned)):
+                while len(running) < (workers or self._room(ray)) and (job := take(waiting, pending)):
                     submit(job)
                     yield Event("start", job.config.key)
                 for ref in ray.wait(list(running), timeout=1.0)[0]:
@@ -88,7 +83,7 @@ class RayEngine:
                             submit(job)
                             continue
                         event = Event("failed", key, f"lost {lost[key]} times, the last time by {reason}")
-                    ended.add(key)
+                    pending.remove(key)
                     yield event
         finally:
             for ref in running:

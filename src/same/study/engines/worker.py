@@ -1,9 +1,10 @@
-"""Worker of the Ray engine: executes one run in a scratch folder."""
+"""Worker of the Ray engine: executes one run in a scratch folder, with a copy where every machine can reach it."""
 
 import hashlib
 import io
 import logging
 import os
+import secrets
 import socket
 import tempfile
 import time
@@ -14,41 +15,93 @@ from typing import Any
 
 from same import __version__
 from same.errors import InputError
-from same.files import RESULT, atomic
+from same.files import CONFIG, RESULT, atomic
 from same.graphs.io.sources import ALIASES, cache_folder, find, is_path
 from same.study.engines.base import Job, Outcome, execute
-from same.study.engines.remote import RemoteFolder
 
 log = logging.getLogger("same")
 
 Files = dict[str, bytes]
 """Contents of the files of a run's folder, by name."""
 
-FOLDER = "the folder of the run"
-"""In the place of an address: workers share a disk with the driver."""
-
 _UPLOAD_SECONDS, _UPLOAD_SHARE = 5.0, 0.02  # Least time between two uploads, and their largest share of the time.
 
 
 def read_files(folder: Path) -> Files:
     """All files of a run's folder that are not hidden; none if there is no folder."""
-    names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    shown = [name for name in names if not any(part.startswith(".") for part in name.parts)]
-    return {str(name): (folder / name).read_bytes() for name in shown}
+    paths = [path for path in folder.rglob("[!.]*") if path.is_file()]
+    return _sorted({str(path.relative_to(folder)): path.read_bytes() for path in paths})
 
 
 def write_files(folder: Path, files: Files) -> None:
-    """Write the files of a run into its folder; the one that marks it as finished comes last."""
-    for name in sorted(files, key=lambda name: (name == RESULT, name)):
+    """Write the files of a run into its folder."""
+    for name, content in _sorted(files).items():
         with atomic(folder / name) as temporary:
-            temporary.write_bytes(files[name])
+            temporary.write_bytes(content)
+
+
+def _sorted(files: Files) -> Files:
+    """The configuration comes first, the file that marks a run as finished last."""
+    return dict(sorted(files.items(), key=lambda item: (item[0] == RESULT, item[0] != CONFIG, item[0])))
+
+
+class RemoteFolder:
+    """A copy of a run's folder at an address.
+
+    Args:
+        address: a path, or an fsspec address such as `s3://bucket/runs`, which may need another package.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "history.jsonl").write_text("{}")
+    ...     remote = RemoteFolder("memory://doctest/run")
+    ...     remote.upload(Path(folder))
+    ...     remote.download()
+    {'history.jsonl': b'{}'}
+    """
+
+    def __init__(self, address: str) -> None:
+        import fsspec
+
+        self.address, self._uploaded = address, dict[str, int]()
+        try:
+            self.files, self.root = fsspec.core.url_to_fs(address)
+        except (ImportError, ValueError, OSError) as error:
+            raise InputError(f"--checkpoints: {address}: {str(error).splitlines()[0]}") from None
+
+    def check(self) -> None:
+        """Reject an address that cannot be written to."""
+        try:
+            self._write(".try", b"")
+            self.files.rm_file(f"{self.root}/.try")
+        except Exception as error:  # Every file system has its own errors.
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise InputError(f"--checkpoints: {self.address}: cannot be written ({reason})") from None
+
+    def upload(self, folder: Path) -> None:
+        """Copy the files that have changed since the last upload; a reader always sees complete files."""
+        for name, content in read_files(folder).items():
+            if self._uploaded.get(name) != (stamp := hash(content)):
+                self._write(name, content)
+                self._uploaded[name] = stamp
+
+    def download(self) -> Files:
+        """All files that are not hidden."""
+        places = self.files.find(self.root) if self.files.isdir(self.root) else []
+        names = {str(place)[len(str(self.root).rstrip("/")) + 1 :]: place for place in places}
+        return {n: self.files.cat_file(place) for n, place in names.items() if not Path(n).name.startswith(".")}
+
+    def _write(self, name: str, content: bytes) -> None:
+        folder, _, last = f"{self.root}/{name}".rpartition("/")
+        temporary = f"{folder}/.{last}.{secrets.token_hex(4)}.part"
+        self.files.makedirs(folder, exist_ok=True)
+        self.files.pipe_file(temporary, content)
+        self.files.mv(temporary, f"{folder}/{last}")
 
 
 def pack_set(dataset: str, data: Path | None) -> tuple[str, bytes] | None:
     """A named dataset as a zip, to be sent to workers; a dataset named by its path must exist on every machine."""
-    if dataset == "planted" or is_path(dataset):
-        return None
-    place = find(dataset, data)
+    place = None if dataset == "planted" or is_path(dataset) else find(dataset, data)
     if place is None:
         return None  # Every machine downloads it.
     if place.is_file():
@@ -72,10 +125,10 @@ def unpack_set(packed: tuple[str, bytes]) -> Path:
 
 @dataclass(frozen=True)
 class Driver:
-    """What a worker knows about its driver: its working directory, where relative paths start, and its options."""
+    """What a worker knows about its driver: working directory, remote folder of the run, options, and version."""
 
     cwd: str = "/"
-    checkpoints: str | None = None
+    remote: str | None = None
     cpus: float = 1
     gpus: float = 0
     version: str = __version__
@@ -84,14 +137,9 @@ class Driver:
 def work(
     job: Job, files: Files, first: Files, packed: tuple[str, bytes] | None, driver: Driver
 ) -> tuple[Outcome | None, Files, str]:
-    """Execute one run, and return its outcome, its files if the job keeps them, and its error if it is at fault.
+    """Execute one run, given the files that the driver has of it and of the run it starts from, and the packed dataset.
 
-    Args:
-        job: job to execute.
-        files: files of the run that the driver has.
-        first: files of the run that this one starts from.
-        packed: dataset, if it is sent.
-        driver: facts about the driver.
+    Returns its outcome, its files if the job keeps them, and its error if it is at fault.
     """
     from same.threads import limit_threads
 
@@ -103,33 +151,29 @@ def work(
     if Path(driver.cwd).is_dir():
         os.chdir(driver.cwd)
     data = job.data if packed is None else unpack_set(packed)
-    remote = None
-    if driver.checkpoints is not None:
-        address = f"{driver.checkpoints.rstrip('/')}/{job.config.key}"
-        remote = RemoteFolder(str(job.folder) if driver.checkpoints == FOLDER else address)
+    remote = RemoteFolder(driver.remote) if driver.remote else None
+    due = time.monotonic() + _UPLOAD_SECONDS
+
+    def upload() -> None:
+        nonlocal due
+        start = time.monotonic()
+        try:
+            if remote is not None:
+                remote.upload(folder)
+        except Exception as error:  # A store that does not answer costs a checkpoint, not the run.
+            log.warning("%s: cannot be written (%s: %s)", driver.remote, type(error).__name__, error)
+        now = time.monotonic()
+        due = now + max(_UPLOAD_SECONDS, (now - start) / _UPLOAD_SHARE)
+
+    def report(step: int, steps: int, news: dict[str, Any]) -> None:
+        if time.monotonic() > due:
+            upload()
+
     with tempfile.TemporaryDirectory(prefix="same-run-") as scratch:
         folder = Path(scratch, "runs", job.config.key)
-        write_files(folder, files)
-        if job.after and first:
+        write_files(folder, files | (remote.download() if remote else {}))  # Those are at least as new.
+        if job.after:
             write_files(folder.parent / job.after, first)
-        if remote is not None:
-            remote.download(folder)
-        due = time.monotonic() + _UPLOAD_SECONDS
-
-        def upload() -> None:
-            if remote is not None:
-                try:
-                    remote.upload(folder)
-                except Exception as error:  # A store that does not answer costs a checkpoint, not the run.
-                    log.warning("%s: cannot be written (%s: %s)", remote.address, type(error).__name__, error)
-
-        def report(step: int, steps: int, news: dict[str, Any]) -> None:
-            nonlocal due
-            if (start := time.monotonic()) > due:
-                upload()
-                now = time.monotonic()
-                due = now + max(_UPLOAD_SECONDS, (now - start) / _UPLOAD_SHARE)
-
         try:
             outcome = execute(replace(job, folder=folder, data=data), report, lambda: False, saved=upload)
         except InputError as error:

@@ -2,10 +2,8 @@
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,10 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from same.files import atomic
-from same.study.report.claims import CHANCE, COLUMNS, Claim, check_claims
+from same.study.report.claims import CHANCE, COLUMNS, check_claims
 from same.study.report.figures import make_figures
-from same.study.report.svg import standalone
-from same.study.report.tables import Cell, Table, caption, make_tables
-from same.study.results import Run, Study
+from same.study.report.tables import Table, caption, make_tables
+from same.study.results import Study
 
 PAGE = "report.html"
 MARKS = (
@@ -27,58 +24,39 @@ MARKS = (
 )
 
 
-def write_report(study: Study, *, data: Path | None = None) -> Path:
-    """Write the report of a study into its folder and return the path of the page.
-
-    Args:
-        study: study to report.
-        data: folder of local datasets, for figures of embeddings.
-    """
+def write_report(study: Study) -> Path:
+    """Write the report of a study into its folder and return the path of the page."""
     tables, claims = make_tables(study), check_claims(study)
-    figures = make_figures(study, tables, data)
-    folder = study.folder
-    for table in tables:
-        _write(folder / "tables" / f"{table.key}.csv", to_csv(table))
-        _write(folder / "tables" / f"{table.key}.tex", to_latex(table))
-    for name, svg in figures.items():
-        # The name of a dataset may be a path.
-        _write(folder / "figures" / (re.sub(r"[^\w.-]+", "_", name) + ".svg"), standalone(svg))
-    parts = ["# Study", "", caption(study), "", MARKS.replace("*", r"\*"), ""]
-    parts += ["## Claims", "", claims_to_markdown(claims), ""] if claims else []
-    _write(folder / "report.md", "\n".join([*parts, *(to_markdown(table) for table in tables)]))
-
+    figures = make_figures(study, tables)
+    parts = ["# Study", caption(study), MARKS.replace("*", r"\*")]
+    parts += ["## Claims", CHANCE, _grid([COLUMNS, *(claim[:-1] for claim in claims)])] if claims else []
     environment = Environment(loader=PackageLoader("same.study", "."), autoescape=True, trim_blocks=True)
     page = environment.get_template("report/report.html.j2").render(
         title=f"SAME: {', '.join(study.plan.datasets)}",
         about=caption(study),
         marks=MARKS,
-        done=len(study.runs),
-        planned=len(study.configs),
+        study=study,
         claims=claims,
         columns=COLUMNS,
         chance=CHANCE.replace("*", ""),
         tables=tables,
         figures={name: Markup(svg) for name, svg in figures.items()},
-        runs=[_run_row(study, run) for run in study.runs.values()],
-        failed=_first_lines(study.failed),
+        failed=_errors(study),
     )
-    _write(folder / PAGE, page)
-    return folder / PAGE
+    files = {"report.md": "\n\n".join([*parts, *map(to_markdown, tables)]), PAGE: page}
+    for table in tables:
+        files |= {f"tables/{table.key}.csv": to_csv(table), f"tables/{table.key}.tex": to_latex(table)}
+    for name, svg in figures.items():
+        safe = re.sub(r"[^\w.-]+", "_", name)  # The name of a dataset may be a path.
+        files[f"figures/{safe}.svg"] = svg
+    for name, text in files.items():
+        with atomic(study.folder / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return study.folder / PAGE
 
 
-def _write(path: Path, text: str) -> None:
-    with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def _first_lines(errors: dict[str, str]) -> dict[str, str]:
-    return {key: error.splitlines()[0] for key, error in errors.items()}
-
-
-def _run_row(study: Study, run: Run) -> dict[str, Any]:
-    settings = {name: value for name, value in run.settings.items() if value != study.plan.settings.get(name)}
-    changes = {"tasks": "+".join(run.tasks), "settings": json.dumps(settings), "examples": json.dumps(run.examples)}
-    return run._asdict() | changes
+def _errors(study: Study) -> dict[str, str]:
+    return {key: error.splitlines()[0] for key, error in study.failed.items()}
 
 
 def summary(study: Study) -> dict[str, Any]:
@@ -87,8 +65,8 @@ def summary(study: Study) -> dict[str, Any]:
         "plan": study.plan.to_json(),
         "planned": len(study.configs),
         "done": len(study.runs),
-        "failed": _first_lines(study.failed),
-        "claims": [asdict(claim) for claim in check_claims(study)],
+        "failed": _errors(study),
+        "claims": [claim._asdict() for claim in check_claims(study)],
         "tables": [
             {"key": t.key, "title": t.title, "caption": t.caption, "rows": list(_rows(t))} for t in make_tables(study)
         ],
@@ -108,24 +86,22 @@ def _rows(table: Table) -> Iterator[dict[str, Any]]:
                 yield {**place, **ours, "splits": cell.values, **reference, "mark": cell.mark, **tests}
 
 
+def _texts(table: Table) -> list[list[str]]:
+    """The table as texts, with the published numbers in brackets; its heading comes first."""
+    rows = [[table.first, "model", *table.columns]]
+    for label, model, cells in table.rows:
+        rows.append([label, model, *(f"{c.text} ({c.reference})" if c.reference else c.text for c in cells)])
+    return rows
+
+
 def to_markdown(table: Table) -> str:
-    """A table as Markdown, with the published numbers."""
-    rows = [[label, model, *map(_with_reference, cells)] for label, model, cells in table.rows]
-    return f"## {table.title}\n\n{table.caption}\n\n{_grid([table.first, 'model', *table.columns], rows)}\n"
+    """A table as Markdown."""
+    return f"## {table.title}\n\n{table.caption}\n\n{_grid(_texts(table))}\n"
 
 
-def claims_to_markdown(claims: list[Claim]) -> str:
-    """Claims and their verdicts as Markdown."""
-    return f"{CHANCE}\n\n{_grid(COLUMNS, [claim.row for claim in claims])}"
-
-
-def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
+def _grid(rows: Sequence[Sequence[Any]]) -> str:
+    lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     return "\n".join(f"| {' | '.join(text.replace('|', '&#124;') for text in row)} |" for row in lines)
-
-
-def _with_reference(cell: Cell) -> str:
-    return f"{cell.text} ({cell.reference})" if cell.reference else cell.text
 
 
 def to_csv(table: Table) -> str:
@@ -148,17 +124,11 @@ _TEX |= {"±": r"$\pm$", "→": r"$\to$", "≈": r"$\approx$", "▲": r"$\uparro
 
 def to_latex(table: Table) -> str:
     """A table as LaTeX (booktabs)."""
-
-    def tex(text: str) -> str:
-        return "".join(_TEX.get(sign, sign) for sign in text)
-
     lines = [f"% {table.title}", f"% {table.caption}", f"% {MARKS}"]
     lines += [rf"\begin{{tabular}}{{ll{'c' * len(table.columns)}}}", r"\toprule"]
-    lines += [" & ".join([table.first, "model", *map(tex, table.columns)]) + r" \\", r"\midrule"]
-    before = None
-    for label, model, cells in table.rows:
-        if before not in (None, label):
-            lines.append(r"\midrule")
-        lines.append(" & ".join(map(tex, [label, model, *map(_with_reference, cells)])) + r" \\")
-        before = label
+    before = table.first
+    for row in _texts(table):
+        lines += [r"\midrule"] if row[0] != before else []
+        lines.append(" & ".join("".join(_TEX.get(sign, sign) for sign in text) for text in row) + r" \\")
+        before = row[0]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])

@@ -15,8 +15,6 @@ from same import __version__
 from same.cli import app
 from same.errors import InputError
 
-WITHOUT_JSON = {("bench",)}  # Writes a JSON file, and prints its table while it measures.
-
 
 def test_help_imports_nothing_heavy():
     code = "import sys, typer, same.cli; typer.main.get_command(same.cli.app); print(sorted(sys.modules))"
@@ -44,11 +42,11 @@ def test_help_of_every_verb_shows_a_valid_example(verb):
     words = shlex.split(example.partition(">")[0])
     assert tuple(words[: len(verb)]) == verb
     parse(words)
-    assert ("--json" in shown.output) is (verb not in WITHOUT_JSON)
+    assert "--json" in shown.output
 
 
 def test_help_lists_verbs_in_the_order_of_use():
-    order = ("demo", "train", "evaluate", "embed", "study", "tune", "report", "config", "bench", "data")
+    order = ("demo", "train", "evaluate", "embed", "study", "tune", "report", "config", "data")
     assert tuple(dict.fromkeys(verb[0] for verb in VERBS)) == order
 
 

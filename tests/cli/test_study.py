@@ -10,7 +10,9 @@ def test_invalid_options_are_reported_before_anything_is_written(tmp_path):
     run_search(tmp_path / "other", 1, SEARCH)
     for arguments, message in [
         (["tune"], "tune needs a DATASET and --out"),
+        (["tune", "planted", *out, "-m", "my.py:Mine"], "--method: a search needs a registered name"),
         (["tune", "planted", *out, "-m", "untrained"], "untrained has no validation score"),
+        (["tune", "planted", *out, "--split", "10"], "split"),
         (["tune", "planted", *out, "--set", "seed=1"], "--set: seed has an option of its own"),
         (["tune", "planted", *out, "--set", "widht=1"], "did you mean 'width'"),
         (["tune", "planted", *out, "-t", "xx"], "xx"),

@@ -1,0 +1,100 @@
+"""The linear head of a task: fitted to training features, chosen and calibrated on validation features."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from same.errors import InputError
+from same.linear.calibration import Calibration, calibrate, logits
+from same.linear.choice import fit_linear
+from same.linear.rows import Array, Scaler
+from same.linear.svm import LinearSVM
+from same.metrics import Kind
+
+
+@dataclass(frozen=True, eq=False)
+class LinearHead:
+    """Decision values W x + b of features x as they are: W and b include the standardisation.
+
+    Attributes:
+        kind: kind of task.
+        classes: [k] sorted codes of the training classes, [0, 1] for links, none for numbers.
+        weight: W, [r, d] for more than two classes or several numbers, otherwise [d].
+        bias: b, [r] or a scalar.
+        C: weight of the errors; the penalty λ of a ridge regression is 1 / C.
+        calibration: from decision values to probabilities.
+        validated: whether validation examples have chosen C and the calibration; otherwise C = 1, uncalibrated.
+    """
+
+    kind: Kind
+    classes: Array
+    weight: Array
+    bias: Array
+    C: float
+    calibration: Calibration
+    validated: bool
+
+    def __post_init__(self) -> None:
+        expected = self.classes.shape if len(self.classes) > 2 else self.bias.shape if self.kind == "numbers" else ()
+        fits = self.weight.ndim > 0 and self.bias.shape == self.weight.shape[:-1] == expected
+        if not fits or self.kind not in get_args(Kind):
+            raise ValueError(f"{self.kind}: weight {self.weight.shape} and bias {self.bias.shape}, expected {expected}")
+
+    @classmethod
+    def fit(cls, kind: Kind, x: Any, y: Any, validation: tuple[Any, Any] | None = None) -> "LinearHead":
+        """Fit a head; see `fit_linear`.
+
+        Args:
+            kind: kind of task.
+            x: [n, d] training features, possibly memory-mapped.
+            y: [n] codes of classes, 0 and 1 for links, or [n] or [n, t] numbers.
+            validation: features and labels to choose C and to calibrate; classes without training examples are ignored.
+        """
+        y, labels = np.asarray(y), np.asarray([] if validation is None else validation[1])
+        codes = np.unique(y) if kind == "classes" else np.arange(2 if kind == "links" else 0)
+        known = np.ones(len(labels), bool) if kind == "numbers" else np.isin(labels, codes)
+        usable = validation if known.any() else None
+        model, calibration = fit_linear(kind, x, y, usable), Calibration()
+        C = model.C if isinstance(model, LinearSVM) else 1 / model.penalty  # noqa: N806
+        if isinstance(model, LinearSVM) and usable is not None:
+            z = logits(kind, model.decision_function(usable[0]), len(codes))[known]
+            calibration = calibrate(z, np.searchsorted(codes, labels[known]))
+        weight = model.coef_[:, :-1] / model.scaler_.scale
+        bias = model.coef_[:, -1] - weight @ model.scaler_.mean
+        shape = codes.shape if len(codes) > 2 else y.shape[1:]
+        return cls(kind, codes, weight.reshape(*shape, -1), bias.reshape(shape), C, calibration, usable is not None)
+
+    def decision(self, x: Any) -> Array:
+        """[n] for links and up to two classes, [n, k] for more classes: positive for the class; or the numbers."""
+        d = self.weight.shape[-1]
+        coef = np.c_[self.weight.reshape(-1, d), self.bias.reshape(-1)]
+        return Scaler(np.zeros(d), np.ones(d)).product(np.asarray(x), coef).reshape(-1, *self.bias.shape)
+
+    def predict(self, x: Any) -> Array:
+        """[n] codes of the classes with the largest decision values, 0 or 1 for links; or the numbers."""
+        if self.kind == "numbers":
+            return self.decision(x)
+        return self.classes[self._logits(x).argmax(axis=1)]
+
+    def proba(self, x: Any) -> Array:
+        """[n, k] probabilities of `classes`."""
+        if self.kind == "numbers":
+            raise InputError("numbers have no probabilities; use predict")
+        return self.calibration.proba(self._logits(x))
+
+    def _logits(self, x: Any) -> Array:
+        return logits(self.kind, self.decision(x), len(self.classes))
+
+    def to_tensors(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Arrays and plain values, from which `from_tensors` makes the same head."""
+        values = {"kind": self.kind, "C": self.C, "calibration": list(self.calibration), "validated": self.validated}
+        return {"weight": self.weight, "bias": self.bias, "classes": self.classes}, values
+
+    @classmethod
+    def from_tensors(cls, arrays: Mapping[str, Any], values: Mapping[str, Any]) -> "LinearHead":
+        """The head of `to_tensors`; what does not fit raises `KeyError`, `TypeError` or `ValueError`."""
+        weight, bias, classes = (np.asarray(arrays[name]) for name in ("weight", "bias", "classes"))
+        calibration = Calibration(*map(float, values["calibration"]))
+        return cls(values["kind"], classes, weight, bias, float(values["C"]), calibration, bool(values["validated"]))

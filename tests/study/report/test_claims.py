@@ -22,7 +22,7 @@ def test_claims_are_checked_for_same_and_for_the_untrained_encoder():
     assert same.holds is False
     assert same.numbers == (
         "worst -3.0 (ENZYMES LP, iSAME on lp against Cl on lp), best -1.0 (ENZYMES GC, eSAME on gc against Cl on gc); "
-        "reached in 1 of 2 cells, missed by more than chance in 0; over 5 splits"
+        "reached in 1 of 2 cells, missed by more than chance in 0; splits: 5"
     )
     assert same.verdict == "does not hold, perhaps by chance (2 of 6 cells run)"
     assert claims["paper", "untrained"].holds is True
@@ -52,9 +52,7 @@ def test_a_claim_fails_for_sure_where_at_least_five_splits_agree(spread, splits,
     assert claim.holds is holds
     assert claim.verdict == f"{verdict} (1 of 6 cells run)"
     sure = int(verdict == "does not hold")
-    assert claim.numbers.endswith(
-        f"reached in 0 of 1 cells, missed by more than chance in {sure}; over {splits} splits"
-    )
+    assert claim.numbers.endswith(f"reached in 0 of 1 cells, missed by more than chance in {sure}; splits: {splits}")
 
 
 def test_scores_of_many_splits_do_not_make_up_for_a_cell_with_few():
@@ -65,7 +63,7 @@ def test_scores_of_many_splits_do_not_make_up_for_a_cell_with_few():
     claim = check_claims(made_study(scores, plan))[0]
     assert claim.holds is None
     assert claim.verdict.startswith("no verdict")
-    assert claim.numbers.endswith("over 3 to 5 splits")
+    assert claim.numbers.endswith("splits: 3 to 5")
 
 
 def test_finetuning_wins_for_sure_where_splits_agree():
@@ -76,7 +74,7 @@ def test_finetuning_wins_for_sure_where_splits_agree():
     }
     claims = [c for c in check_claims(made_study(scores, plan)) if "fine-tuned" in c.text and c.subject == "SAME"]
     for claim in claims:
-        assert claim.numbers.endswith("; reached in 1 of 2 cells, missed by more than chance in 1; over 5 splits")
+        assert claim.numbers.endswith("; reached in 1 of 2 cells, missed by more than chance in 1; splits: 5")
     assert {c.verdict for c in claims} == {"does not hold (2 of 12 cells run)"}
 
 

@@ -120,6 +120,6 @@ def _check(spec: Spec, protocol: str, subject: str, cells: list[Cell]) -> Claim:
     worst, best = (f"{mean:+.1f} ({name})" for mean, name in (means[0], means[-1]))
     numbers = (
         f"worst {worst}, best {best}; reached in {len(run) - len(missed)} of {len(run)} cells, missed by more than "
-        f"chance in {surely}; over {' to '.join(map(str, sorted({splits[0], splits[-1]})))} splits"
+        f"chance in {surely}; splits: {' to '.join(map(str, sorted({splits[0], splits[-1]})))}"
     )
     return Claim(*about, verdict, numbers, reached, holds)

@@ -2,8 +2,8 @@
 
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # Text stays text.
@@ -17,15 +17,6 @@ _STYLE: dict[Any, Any] = {
 }
 _NOTE = "note: "
 """Start of the id of an artist that has a tooltip."""
-
-
-class Dot(NamedTuple):
-    """A point of a chart, the number of its group, and its tooltip."""
-
-    x: float
-    y: float
-    group: int
-    note: str
 
 
 def bars(title: str, groups: Sequence[tuple[str, Sequence[tuple[str, float, float]]]], unit: str = "%") -> str:
@@ -42,41 +33,7 @@ def bars(title: str, groups: Sequence[tuple[str, Sequence[tuple[str, float, floa
             start += len(members) + 1
         axes.set_xticks(centres, [group for group, _ in groups])
 
-    return _chart(title, 1 + sum(0.25 * len(members) + 0.3 for _, members in groups), 3, draw, legend)
-
-
-def dots(
-    title: str,
-    points: Sequence[Dot],
-    groups: Sequence[str],
-    x_label: str,
-    *,
-    ticks: Sequence[tuple[float, str]] | None = None,
-    line: Sequence[tuple[float, float]] = (),
-) -> str:
-    """Points in the colours of their groups, with ticks (place, text) of the x axis and a staircase (x, y)."""
-
-    def draw(axes: Any) -> None:
-        for x, y, group, note in points:
-            axes.plot(x, y, "o", markersize=4, color=f"C{group}", alpha=0.75, gid=_NOTE + note)
-        if line:
-            axes.step(*zip(*line, strict=True), where="post", color="C0")
-        if ticks is not None:
-            axes.set_xticks([place for place, _ in ticks], [text for _, text in ticks])
-        axes.set_xlabel(x_label)
-
-    return _chart(title, 5, 3, draw, groups)
-
-
-def ranking(title: str, values: Mapping[str, float]) -> str:
-    """A horizontal bar for each name, in the order given."""
-
-    def draw(axes: Any) -> None:
-        axes.bar_label(axes.barh(list(values), list(values.values())), fmt="%.2f", padding=3)
-        axes.invert_yaxis()
-        axes.margins(x=0.12)
-
-    return _chart(title, 5, 0.6 + 0.25 * len(values), draw)
+    return _chart(title, max(5, sum(0.25 * len(members) + 0.3 for _, members in groups)), 3, draw, legend)
 
 
 def _chart(title: str, width: float, height: float, draw: Callable[[Any], None], legend: Sequence[str] = ()) -> str:
@@ -87,13 +44,15 @@ def _chart(title: str, width: float, height: float, draw: Callable[[Any], None],
 
     text = io.StringIO()
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": title}):
-        figure = Figure((max(width, 0.09 * len(title)), height), layout="constrained", facecolor="none")
+        width = max(width, 0.6 + 0.09 * len(title))
+        figure = Figure((width, height), layout="constrained", facecolor="none")
         axes = figure.subplots()
         axes.set_facecolor("none")
         axes.set_title(title)
         draw(axes)
         handles = [Patch(color=f"C{number}", label=label) for number, label in enumerate(legend)]
-        figure.legend(handles=handles, loc="outside lower left", ncols=min(len(handles) or 1, 5), frameon=False)
+        columns = int(width / (0.55 + 0.08 * max(map(len, legend), default=0)))
+        figure.legend(handles=handles, loc="outside lower left", ncols=max(columns, 1), frameon=False)
         figure.savefig(text, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     svg = text.getvalue()
     return re.sub(rf"<g id=(['\"]){_NOTE}(.*?)\1>", r"<g><title>\2</title>", svg[svg.index("<svg") :])

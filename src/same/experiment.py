@@ -24,8 +24,9 @@ from same.methods.adapt import Params
 from same.methods.base import Method, make_method
 from same.nn import Model
 from same.nn.embedding import write_embeddings
+from same.nn.encoders import check_encoder
 from same.saved.trained import Custom, Trained, build, describe, find_device, load_trained, stand_in
-from same.seeding import stream, stream_seed
+from same.seeding import forked_torch, stream, stream_seed
 from same.tasks import GraphTask, make_tasks
 from same.training.averaging import Averaging
 from same.training.checkpoint import Checkpoint, restore
@@ -101,6 +102,9 @@ def assemble(config: Config, store: GraphStore, parts: Split, custom: Custom | N
     store, custom = store.with_inputs(inputs), custom or Custom()
     method = custom.method or make_method(config)
     tasks, model = build(config, store, custom, method)
+    if custom.encoder is not None and len(store) > 1:
+        with forked_torch(config.seed):
+            check_encoder(model.encoder, store.cut([0]), store.cut([1]), second_order=method.second_order)
     first = method.first_phase(config)
     weighable = dict.fromkeys(config.tasks if first is None else config.tasks + first.tasks)
     if unknown := set(config.weights) - set(weighable):

@@ -5,14 +5,15 @@ import numpy as np
 import pytest
 import torch
 from small_model import VARIANTS, directional_derivative, draw, gradients, make, total
-from torch_geometric.nn import GCNConv, SAGEConv
+from torch import nn
+from torch_geometric.nn import GCN, GCNConv, GPSConv, GraphNorm, SAGEConv
 
 from helpers import random_store
 from same.config import Config
 from same.errors import InputError
 from same.experiment import run
 from same.nn import Encoder, PyGEncoder
-from same.nn.encoders import KINDS, BatchNorm, Dropout, GCNLayer, make_encoder, seed_dropout
+from same.nn.encoders import KINDS, BatchNorm, Dropout, GCNLayer, check_encoder, make_encoder, seed_dropout
 from same.saved import load_trained
 
 
@@ -104,7 +105,7 @@ def test_second_derivatives_are_finite_where_a_row_is_zero():
 
 def test_any_pyg_module_is_an_encoder(batch):
     assert PyGEncoder(SAGEConv(3, 7).double(), width=7)(batch).shape == (20, 7)
-    with pytest.raises(InputError, match=r"encoder: returned \(20, 7\), expected \(20, 8\)"):
+    with pytest.raises(InputError, match=r"encoder: returned \(20, 7\), expected one row for each of 20 nodes"):
         PyGEncoder(SAGEConv(3, 7).double(), width=8)(batch)
 
 
@@ -146,3 +147,54 @@ def test_a_run_keeps_the_running_means(tmp_path):
     run(Config(batch_norm=True, width=8, max_epochs=2, batch_size=100), tmp_path / "run")
     encoder = load_trained(tmp_path / "run").encoder
     assert np.abs(encoder.norms[0].running_mean.numpy()).max() > 0
+
+
+class Mixing(nn.Module):
+    """Normalises over all nodes of the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = SAGEConv(3, 6), GraphNorm(6)
+
+    def forward(self, x, edge_index):
+        return self.norm(self.conv(x, edge_index))
+
+
+class Separating(Mixing):
+    def forward(self, x, edge_index, batch=None):
+        return self.norm(self.conv(x, edge_index), batch)
+
+
+class Attending(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.layer = nn.Linear(3, 6), GPSConv(6, SAGEConv(6, 6), heads=2)
+
+    def forward(self, x, edge_index, batch):
+        return self.layer(self.first(x), edge_index, batch)
+
+
+def check(module, *, second_order=False):
+    store = random_store(0, [6, 9], density=0.4)
+    encoder = PyGEncoder(module)
+    state = {name: value.clone() for name, value in encoder.state_dict().items()}
+    check_encoder(encoder, store.cut([0]), store.cut([1]), second_order=second_order)
+    assert all(torch.equal(value, state[name]) for name, value in encoder.state_dict().items())
+
+
+def test_an_encoder_that_mixes_graphs_is_refused_in_one_line():
+    with pytest.raises(InputError, match=r"change by up to .* with the other graphs of its batch") as caught:
+        check(Mixing())
+    assert "\n" not in str(caught.value)
+    check(Separating(), second_order=True)
+
+
+def test_an_encoder_without_second_derivatives_is_refused_where_they_are_needed():
+    check(Attending())
+    with pytest.raises(InputError, match=r"no second derivatives .* use first_order=True or method='esame'") as caught:
+        check(Attending(), second_order=True)
+    assert "\n" not in str(caught.value)
+
+
+def test_batch_norm_is_not_taken_for_mixing():
+    check(GCN(3, 6, num_layers=2, norm="BatchNorm"), second_order=True)

@@ -189,13 +189,13 @@ def signalled(verb: str, number: int, folder: Path) -> tuple[float, int, str]:
 def second_of_two(verb: str, folder: Path) -> tuple[int, str]:
     """Exit code and messages of a command in whose folder another process is working."""
     arguments = [*command(verb, folder), "--set", "max_epochs=100000", "--set", "patience=100000"]
-    first = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    first = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         _wait(first, lambda: any(folder.rglob("history.jsonl")), 120)
         assert first.poll() is None
         return run_command(arguments[len(SAME) :])
     finally:
-        first.kill()
+        os.killpg(first.pid, signal.SIGKILL)  # With its workers, which would write on for a moment.
         first.wait()
 
 

@@ -39,6 +39,11 @@ class Method(ABC):
     caps: ClassVar[tuple[int, int]] = (1_000, 5_000)
 
     @property
+    def second_order(self) -> bool:
+        """Whether training differentiates the encoder twice."""
+        return False
+
+    @property
     def summary(self) -> str:
         """One line about the method, for help and tables."""
         return METHODS[self.name].summary

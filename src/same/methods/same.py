@@ -59,6 +59,11 @@ class SAME(Method):
         """Build the method from a configuration."""
         return cls(config.inner_lr, config.inner_steps, config.first_order)
 
+    @property
+    def second_order(self) -> bool:
+        """Whether training differentiates the encoder twice."""
+        return self.adapts == "all" and not self.first_order
+
     def adapt(self, model: nn.Module, task: Task, support: Any, *, first_order: bool | None = None) -> Params:
         """ADAPT to one task: encoder and head (iSAME) or the head alone (eSAME)."""
         head = f"heads.{task.name}."

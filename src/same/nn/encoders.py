@@ -1,5 +1,7 @@
 """Encoders: from a batch of graphs to node embeddings."""
 
+import copy
+import inspect
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -153,11 +155,13 @@ class Encoder(nn.Module):
 
 
 class PyGEncoder(nn.Module):
-    """A PyG module, called as `module(x, edge_index)`, as an encoder.
+    """A PyG module as an encoder, called as `module(x, edge_index)`.
+
+    If its `forward` names `batch`, `batch_size`, `edge_attr` or `edge_weight`, it gets these as well.
 
     Args:
         module: module that returns one row per node.
-        width: width of the rows.
+        width: width of the rows; the first batch tells it by default.
 
     >>> from same.graphs import planted
     >>> from torch_geometric.nn import GraphConv
@@ -165,16 +169,63 @@ class PyGEncoder(nn.Module):
     8
     """
 
-    def __init__(self, module: nn.Module, width: int) -> None:
+    def __init__(self, module: nn.Module, width: int = 0) -> None:
         super().__init__()
         self.module, self.width = module, width
+        self._names = [name for name in inspect.signature(module.forward).parameters if name in _NAMED]
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """Return the [n, width] embeddings of the nodes of a batch."""
-        h = self.module(batch.x, batch.edge_index)
+        h = self.module(batch.x, batch.edge_index, **{name: _NAMED[name](batch) for name in self._names})
+        self.width = self.width or h.shape[-1]
         if h.shape != (batch.num_nodes, self.width):
-            raise InputError(f"encoder: returned {tuple(h.shape)}, expected ({batch.num_nodes}, {self.width})")
+            raise InputError(
+                f"encoder: returned {tuple(h.shape)}, expected one row for each of {batch.num_nodes} nodes"
+            )
         return h
+
+
+_NAMED: dict[str, Callable[[GraphBatch], Any]] = {
+    "batch": lambda batch: batch.batch,
+    "batch_size": lambda batch: batch.num_graphs,
+    "edge_attr": lambda batch: getattr(batch, "edge_attr", None),
+    "edge_weight": lambda batch: getattr(batch, "edge_weight", None),
+}
+
+
+def check_encoder(encoder: nn.Module, first: GraphBatch, second: GraphBatch, *, second_order: bool) -> None:
+    """Refuse an encoder that mixes graphs, or that cannot be differentiated as often as training needs.
+
+    Args:
+        encoder: encoder to check; a copy is used.
+        first: one graph.
+        second: another graph.
+        second_order: whether training differentiates the encoder twice.
+    """
+    encoder = copy.deepcopy(encoder).eval()
+    with torch.no_grad():
+        apart = torch.cat([encoder(first), encoder(second)])
+        together = encoder(GraphBatch.concat([first, second])[0])
+    if not torch.allclose(apart, together, rtol=1e-3, atol=1e-4 * float(apart.abs().max())):
+        change = float((apart - together).abs().max())
+        raise InputError(
+            f"encoder: the embeddings of a graph change by up to {change:.2g} with the other graphs of its batch; let "
+            "its forward take `batch`, and pass it on to layers that normalise or attend over a graph"
+        )
+    encoder.train()
+    if second_order:
+        parameters = [p for p in encoder.parameters() if p.requires_grad]
+        try:
+            gradients = torch.autograd.grad(
+                encoder(first).square().sum(), parameters, create_graph=True, allow_unused=True
+            )
+            total = torch.stack([g.square().sum() for g in gradients if g is not None]).sum()
+            torch.autograd.grad(total, parameters, allow_unused=True)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(
+                f"encoder: has no second derivatives ({reason}); use first_order=True or method='esame'"
+            ) from None
 
 
 def make_encoder(config: Config, columns: int) -> Encoder:

@@ -76,20 +76,16 @@ def _encoder(custom: Custom, store: GraphStore) -> nn.Module:
     module = copy.deepcopy(given) if isinstance(given, nn.Module) else given(store.num_features)
     if not isinstance(module, nn.Module):
         raise InputError(f"encoder: returned {type(module).__name__}, expected a torch module")
-    batch, is_ours = store.cut([0]), isinstance(module, Encoder | PyGEncoder)
-    module.eval()
+    encoder: Any = module if isinstance(module, Encoder | PyGEncoder) else PyGEncoder(module)
     try:
         with torch.no_grad():
-            h = module(batch) if is_ours else module(batch.x, batch.edge_index)
-        width = h.shape[1]
+            encoder.eval()(store.cut([0]))
     except (RuntimeError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"encoder: fails on nodes with {store.num_features} input columns: {reason}") from error
-    module.train()
-    encoder = module if is_ours else PyGEncoder(module, width)
-    if h.shape != (batch.num_nodes, encoder.width):
-        raise InputError(f"encoder: returned {tuple(h.shape)}, expected one row for each of {batch.num_nodes} nodes")
-    return encoder
+    return encoder.train()
 
 
 @dataclass(frozen=True)

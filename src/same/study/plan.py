@@ -200,13 +200,6 @@ def make_plan(
     """A plan from what a user asks for. What is None comes from the study in the folder, or from the defaults.
 
     A study that has begun may be run in part or extended, but a request that contradicts its settings is refused.
-
-    Args:
-        folder: folder of the study, which may have begun.
-        budget: name of the cap and stopping rule, see `BUDGETS`.
-        settings: configuration keys for all runs; they override the budget and tuned configurations.
-        tuned: tuned configurations, by `config_name`.
-        scope: the other fields of `Plan`.
     """
     if budget not in (None, *BUDGETS):
         raise InputError(f"--budget: {budget!r} is not one of {', '.join(BUDGETS)}")

@@ -21,14 +21,7 @@ RANDOM_TRIALS = 4
 
 
 def random_search(space: Space, seed: int, records: Records, count: int) -> list[Values]:
-    """Independent random draws from the space.
-
-    Args:
-        space: search space.
-        seed: random seed.
-        records: finished trials.
-        count: number of proposals.
-    """
+    """Independent random draws from the space."""
     generators = (stream(seed, "tune", len(records) + i) for i in range(count))
     return [{parameter.name: parameter.sample(rng) for parameter in space.parameters} for rng in generators]
 

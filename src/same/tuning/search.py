@@ -151,17 +151,7 @@ def tune(
     data: Path | None = None,
     quiet: bool = False,
 ) -> Tuning:
-    """Run a search, or resume it, until it has the given number of trials.
-
-    Args:
-        search: what to tune.
-        count: total number of trials.
-        folder: folder of the search; a folder with another search is rejected.
-        engine: engine that executes the runs.
-        workers: number of parallel runs; at most one round of trials runs at a time.
-        data: folder of local datasets.
-        quiet: print nothing.
-    """
+    """Run a search, or resume it, until it has the given number of trials."""
     with locked(folder):
         search, proposed = resume(search, folder)
         clean(folder)

@@ -108,12 +108,7 @@ def read_space(path: Path = DEFAULT) -> Space:
 
 
 def make_space(tables: Mapping[str, Any], origin: str) -> Space:
-    """Build a search space from plain values.
-
-    Args:
-        tables: for every key of the configuration that varies, a table with the fields of `Parameter`.
-        origin: name of the source, for error messages.
-    """
+    """Build a search space from plain values."""
     if not tables:
         raise InputError(f"{origin}: is empty; `same tune --space` prints an example")
     return Space(tuple(_parameter(name, entry, origin) for name, entry in tables.items()))

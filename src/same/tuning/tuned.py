@@ -35,12 +35,7 @@ def write_best(tuning: Tuning, path: Path) -> None:
 
 
 def read_tuned(folder: Path) -> dict[str, dict[str, Any]]:
-    """Read the tuned configurations in a folder; the searched keys only, by `config_name`.
-
-    Args:
-        folder: folder with files `NAME.toml` or with folders of searches, or the folder of a search. Each file names
-            the dataset, method and tasks that it is for.
-    """
+    """Read the tuned configurations in a folder; the searched keys only, by `config_name`."""
     tuned: dict[str, dict[str, Any]] = {}
     origin: dict[str, Path] = {}
     if not folder.is_dir():

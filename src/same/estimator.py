@@ -251,7 +251,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         classes = getattr(task, "classes", None)
         if not isinstance(classes, tuple):
             return np.arange(count)
-        return np.array(classes, object if len({type(value) for value in classes}) > 1 else None)
+        return np.array(classes, object if any(isinstance(value, str) for value in classes) else None)
 
     def _task(self, caller: str, task: Any) -> GraphTask:
         name = getattr(task, "name", task)
@@ -314,8 +314,8 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         Args:
             folder: folder of the model.
             encoder: encoder of your own, if it was fitted with one: a function that makes it, or a module.
-            tasks: tasks of your own, if it was fitted with any. A class is called with a set of one small graph that
-                has the right label columns; if it learns more than that from its set, pass an object.
+            tasks: tasks of your own, if it was fitted with any; they are bound to a set of one small graph that has the
+                right label columns.
             weighting: weighting of your own, for fitting again.
             device: device of the model.
         """

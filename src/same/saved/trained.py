@@ -38,7 +38,7 @@ class Custom:
     Attributes:
         encoder: a module, of which a copy is trained, or a function from the number of input columns to a module.
             A module that is not one of `same.nn`'s encoders is called as `module(x, edge_index)`.
-        tasks: task classes, called with the set, or tasks.
+        tasks: task classes or tasks; `bind` adapts them to the set.
         weighting: a weighting, of which a copy is trained.
         method: a method.
     """

@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from same.cli import options as opt
 from same.cli.signals import interruptible
+from same.errors import InputError
 from same.threads import limit_threads
 
 
@@ -69,6 +70,11 @@ def train(
     except LostRankError as error:
         typer.echo(f"same: {error}; the checkpoint is kept, run the same command to continue", err=True)
         os._exit(1)  # A clean exit would wait for the lost rank.
+    except InputError as error:
+        if size < 2:
+            raise
+        typer.echo(f"same: {' '.join(str(error).split())}", err=True)
+        os._exit(2)  # As above: a clean exit of a rank can abort in a gloo thread.
     except InterruptedTraining:
         log.warning("interrupted and saved; run the same command to continue")
         raise typer.Exit(130) from None

@@ -154,7 +154,7 @@ def budgets(results: Results) -> str:
 
 
 def overview(path: Path) -> str:
-    """One encoder for three tasks beside the floors: one row per dataset and task, one column per model."""
+    """One encoder for three tasks next to the floors: one row per dataset and task, one column per model."""
     values: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):

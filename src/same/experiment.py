@@ -202,9 +202,9 @@ def run(
 
 
 def _first_folder(first: Config, folder: Path) -> Path:
-    """The folder of the first phase: a finished run beside this one, or else a folder within it."""
-    beside = folder.parent / first.key
-    return beside if saved.finished(beside) is not None else folder / "first"
+    """The folder of the first phase: a finished run in the same parent folder, or else a folder within this one."""
+    sibling = folder.parent / first.key
+    return sibling if saved.finished(sibling) is not None else folder / "first"
 
 
 def start_from(model: Model, tensors: dict[str, torch.Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""A trained model in memory and on disk. The folder of a run is the folder of a model, with checkpoints beside."""
+"""A trained model in memory and on disk. The folder of a run is the folder of a model with checkpoints."""
 
 from same.saved.format import begin as begin
 from same.saved.format import check_folder as check_folder

@@ -1,6 +1,8 @@
+from pathlib import Path
+
 import pytest
 
-from same.config import PRESETS, Config, make_config, parse_setting, read_config
+from same.config import PRESETS, Config, as_toml, make_config, parse_setting, read_config, read_settings, toml_value
 from same.errors import InputError
 
 
@@ -50,6 +52,8 @@ def test_files(tmp_path):
 
 
 def test_settings():
+    assert parse_setting("width=64") == ("width", 64)
+    assert parse_setting("encoder=gin") == ("encoder", "gin")
     assert parse_setting("unit_norm=false") == ("unit_norm", False)
     assert parse_setting('weights={"gc": 2}') == ("weights", {"gc": 2})
     assert parse_setting("dataset=a=b") == ("dataset", "a=b")
@@ -70,8 +74,17 @@ def test_contradictory_settings_are_rejected(changes, reason):
         make_config(changes)
 
 
+def test_toml_can_be_read_again(tmp_path):
+    config = Config(seed=3, weights={"gc": 1.5}, max_epochs=None)
+    (tmp_path / "a.toml").write_text(as_toml(config))
+    assert make_config(read_settings(tmp_path / "a.toml")) == config
+    assert as_toml(config).splitlines()[1] == 'dataset = "planted"'
+    assert toml_value({"gc": [1.5, True]}) == '{"gc" = [1.5, true]}'
+
+
 def test_presets_are_configurations():
     for name, values in PRESETS.items():
+        assert read_settings(Path(name)) == values
         assert make_config(values, name).model_dump(include=set(values)) == values
 
 

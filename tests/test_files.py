@@ -122,6 +122,8 @@ def test_sealed_values_are_read_unchanged_or_not_at_all(tmp_path):
         except ValueError:
             continue
         assert {key: read[key] for key in values if key in read} == json.loads(json.dumps(values))
+    with pytest.raises(ValueError, match="checksum mismatch"):
+        unseal(text.replace("2.5", "3.5"))
     (tmp_path / "a.json").write_text("[" * 100_000)
     with pytest.raises(DamagedError, match=r"a\.json: is damaged"):
         read_json(tmp_path / "a.json")

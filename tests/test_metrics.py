@@ -4,7 +4,7 @@ from scipy import special, stats
 from sklearn.metrics import log_loss
 
 from same.errors import InputError
-from same.metrics import compare, cross_entropy, delta_m, logistic_loss, scores
+from same.metrics import compare, cross_entropy, delta_m, logistic_loss, paired, scores
 
 
 def test_scores_of_hand_made_examples():
@@ -60,6 +60,10 @@ def test_delta_m_of_the_papers_definition():
         delta_m([1.0], [1.0, 2.0])
     with pytest.raises(InputError, match="must be positive"):
         delta_m([0.1], [-0.5])
+
+
+def test_scores_are_paired_on_the_splits_that_all_models_have():
+    assert paired({0: 0.5, 1: 0.6, 2: 0.7}, {2: 0.9, 1: 0.8}) == [[0.6, 0.7], [0.8, 0.9]]
 
 
 def test_the_corrected_t_test_by_hand():

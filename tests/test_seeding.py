@@ -3,16 +3,22 @@
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
 
-from same.seeding import _ORDER, forked_torch, stream, stream_seed
+from same.seeding import Stream, forked_torch, stream, stream_seed
 
 
 def test_streams_of_other_seeds_purposes_and_keys_are_independent():
-    keys = [(0, name) for name in _ORDER] + [(1, "splits"), (0, "splits", 0), (0, "splits", 1), (0, "splits", 0, 1)]
+    keys = [(0, name) for name in get_args(Stream)] + [
+        (1, "splits"),
+        (0, "splits", 0),
+        (0, "splits", 1),
+        (0, "splits", 0, 1),
+    ]
     draws = [stream(*key).standard_normal(500) for key in keys]
     for a, b in itertools.combinations(draws, 2):
         assert abs(np.corrcoef(a, b)[0, 1]) < 0.2

@@ -27,24 +27,9 @@ _HOMES = {
 }
 _ROOMS = ("graphs", "methods", "nn", "tasks", "training", "weighting")
 
-__all__ = [
-    "PRESETS",
-    "SAME",
-    "GraphEncoder",
-    "GraphStore",
-    "InputError",
-    "__version__",
-    "from_networkx",
-    "from_pyg",
-    "graphs",
-    "load",
-    "methods",
-    "nn",
-    "tasks",
-    "to_pyg",
-    "training",
-    "weighting",
-]
+__all__ = ["PRESETS", "SAME", "GraphEncoder", "GraphStore", "InputError", "__version__"]
+__all__ += ["from_networkx", "from_pyg", "load", "to_pyg"]
+__all__ += ["graphs", "methods", "nn", "tasks", "training", "weighting"]
 
 
 def __getattr__(name: str) -> Any:

@@ -149,29 +149,20 @@ def read_config(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise InputError(
-            f"{path}: cannot be read as {'JSON' if path.suffix == '.json' else 'TOML'} ({error})"
-        ) from None
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise InputError(f"{path}: cannot be read as {kind} ({error})") from None
     if not isinstance(values, dict):
         raise InputError(f"{path}: expected names and values")
     return values
 
 
 def read_settings(source: Path) -> dict[str, Any]:
-    """Read the values of a preset or of a configuration file.
-
-    >>> read_settings(Path("sage-walk"))["encoder"]
-    'sage'
-    """
+    """Read the values of a preset or of a configuration file."""
     return dict(PRESETS[str(source)]) if str(source) in PRESETS else read_config(source)
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """Parse `key=value` from the command line; the value is JSON if it parses, else text.
-
-    >>> parse_setting("width=64"), parse_setting("encoder=gin")
-    (('width', 64), ('encoder', 'gin'))
-    """
+    """Parse `key=value` from the command line; the value is JSON if it parses, else text."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise InputError(f"--set {text}: expected key=value")
@@ -182,11 +173,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def as_toml(config: Config) -> str:
-    """Format a configuration as TOML, with a comment for each field.
-
-    >>> print(as_toml(Config(seed=3)).splitlines()[1])
-    dataset = "planted"
-    """
+    """Format a configuration as TOML, with a comment for each field."""
     parts = []
     for name, field in Config.model_fields.items():
         value = config.model_dump(mode="json")[name]
@@ -198,11 +185,7 @@ def as_toml(config: Config) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """Format a value as TOML.
-
-    >>> toml_value({"gc": [1.5, True]})
-    '{"gc" = [1.5, true]}'
-    """
+    """Format a value as TOML."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(key)} = {toml_value(inner)}" for key, inner in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)

@@ -36,17 +36,7 @@ _LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{8}\.part", re.DOTALL)
 def atomic(target: Path, *, folder: bool = False) -> Iterator[Path]:
     """Yield a temporary path that replaces `target` if the block succeeds, and is removed if it fails.
 
-    Args:
-        target: file or folder to write. Its parents are created. A file is replaced; a folder that is not empty is
-            refused.
-        folder: whether to write a folder.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as d:
-    ...     with atomic(Path(d, "a.txt")) as temporary:
-    ...         _ = temporary.write_text("whole")
-    ...     Path(d, "a.txt").read_text()
-    'whole'
+    Parents of `target` are created. A file is replaced; a folder that is not empty is refused.
     """
     temporary: Path | None = None
     try:
@@ -110,10 +100,7 @@ def clean(folder: Path, *, seconds: float = 0.0) -> None:
 
 @contextmanager
 def locked(folder: Path, *, wait: float = 3.0) -> Iterator[None]:
-    """Lock a folder for this process, creating it if needed.
-
-    The lock is the kernel's, on the folder itself: it leaves no file and ends with its process.
-    """
+    """Lock a folder for this process, creating it if needed; the kernel's lock leaves no file and ends with it."""
     with _write_errors(folder):
         created = not folder.is_dir()
         folder.mkdir(parents=True, exist_ok=True)
@@ -151,14 +138,7 @@ def _lock(folder: Path, wait: float) -> int | None:
 
 
 def seal(values: Mapping[str, Any]) -> str:
-    """Return values as JSON with a checksum.
-
-    >>> unseal(seal({"a": 1}))
-    {'a': 1}
-    >>> unseal(seal({"a": 1}).replace("1", "2"))
-    Traceback (most recent call last):
-    ValueError: checksum mismatch
-    """
+    """Return values as JSON with a checksum."""
     return json.dumps({**values, _CHECKSUM: _digest(json.dumps(values).encode())}, indent=1)
 
 
@@ -220,15 +200,11 @@ def save_tensors(tensors: Mapping[str, Any], path: Path, header: Mapping[str, An
 
 def read_header(path: Path) -> dict[str, Any]:
     """Read the plain values of a tensor file; raises `DamagedError` or `FileNotFoundError`."""
-    return _read_tensors(path, tensors=False)[1]
+    return load_tensors(path, tensors=False)[1]
 
 
-def load_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def load_tensors(path: Path, *, tensors: bool = True) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read tensors and plain values of a tensor file; raises `DamagedError` or `FileNotFoundError`."""
-    return _read_tensors(path, tensors=True)
-
-
-def _read_tensors(path: Path, *, tensors: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     import safetensors
 
     try:

@@ -37,13 +37,7 @@ def scores(kind: Kind, y: Array, predicted: Array) -> dict[str, float]:
 
 
 def cross_entropy(y: Array, decision: Array, classes: Array) -> float:
-    """−Σ log softmax(decision)[y].
-
-    Args:
-        y: [n] true classes; one that is not among `classes` is left out.
-        decision: [n] decision values for two classes, [n, k] for more.
-        classes: [k] sorted classes of the columns.
-    """
+    """−Σ log softmax(decision)[y], leaving out y not in the sorted `classes`; the decisions are [n] for two classes."""
     from scipy.special import log_softmax
 
     values = np.stack([-decision, decision], axis=1)[:, -len(classes) :] if decision.ndim == 1 else decision
@@ -87,11 +81,7 @@ class Comparison(NamedTuple):
 
 
 def paired(*scores: Mapping[int, float]) -> list[list[float]]:
-    """Scores of several models on the splits that all of them have, in the order of the splits.
-
-    >>> paired({0: 0.5, 1: 0.6, 2: 0.7}, {2: 0.9, 1: 0.8})
-    [[0.6, 0.7], [0.8, 0.9]]
-    """
+    """Scores of several models on the splits that all of them have, in the order of the splits."""
     shared = sorted(set.intersection(*map(set, scores)))
     return [[values[k] for k in shared] for values in scores]
 

@@ -13,9 +13,6 @@ def limit_threads(threads: int = 1) -> None:
     """Limit numerical libraries to a number of threads, and keep freed memory for the next step.
 
     Small graphs lose time to threads, and sums that are split among threads round differently.
-
-    Args:
-        threads: number of threads per library.
     """
     for library in ("OMP", "OPENBLAS", "MKL"):
         os.environ[f"{library}_NUM_THREADS"] = str(threads)  # For libraries loaded later, here and in children.

@@ -7,7 +7,7 @@ import numpy as np
 from same.graphs.flat import pointers, ranges
 from same.graphs.labels import Labels
 from same.graphs.store import GraphStore
-from same.seeding import stream
+from same.seeding import stream, stream_seed
 
 _ROLES = 3
 _WIRING = ("alike", "unlike", "any")
@@ -66,5 +66,4 @@ def planted(graphs: int = 300, seed: int = 0) -> GraphStore:
 def planted_parts(graphs: int, seed: int = 0, part: int = 10_000) -> Iterator[GraphStore]:
     """Generate a large set like `planted` in parts of `part` graphs, for `write_store`: only one part is in memory."""
     for number, start in enumerate(range(0, graphs, part)):
-        part_seed = int(stream(seed, "planted", number).integers(2**63))
-        yield planted(min(part, graphs - start), part_seed)
+        yield planted(min(part, graphs - start), stream_seed(seed, "planted", number))

@@ -1,8 +1,4 @@
-"""The one format of a trained model on disk.
-
-`config.json` holds the settings, `model.safetensors` the weights, `history.jsonl` the validations, and `result.json`
-the summary of the training with checksums of the other three. A folder with a valid result is finished.
-"""
+"""The one format of a trained model on disk; a folder with a valid result is finished."""
 
 import json
 import logging
@@ -13,26 +9,10 @@ from typing import Any
 
 from torch import Tensor
 
-from same import __version__
+from same import __version__, files
 from same.config import Config, make_config, read_config
 from same.errors import DamagedError, InputError
-from same.files import (
-    CONFIG,
-    HISTORY,
-    MODEL,
-    PREVIOUS,
-    RESULT,
-    atomic,
-    check_digests,
-    digests,
-    is_free,
-    load_tensors,
-    read_json,
-    save_tensors,
-    seal,
-    unseal,
-    write_json,
-)
+from same.files import CONFIG, HISTORY, MODEL, PREVIOUS, RESULT
 from same.saved.migrate import FIRST_FORMATS, migrate, migrate_config
 from same.training.checkpoint import read_state, write_history
 from same.training.loop import Record
@@ -66,36 +46,28 @@ class Saved:
 def begin(folder: Path, config: Config, about: Mapping[str, Any]) -> None:
     """Write the settings of a model into its folder, before it is trained."""
     header = {"format": FORMAT, "same": __version__, "config": config.model_dump(mode="json")}
-    with atomic(folder / CONFIG) as temporary:
-        temporary.write_text(seal({**header, **about}), encoding="utf-8")
+    files.write_json(folder / CONFIG, {**header, **about})
 
 
 def finish(
     folder: Path, tensors: Mapping[str, Tensor], history: Sequence[Record], training: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Write a trained model into its folder, and mark the folder as finished.
-
-    Returns:
-        The summary with checksums of the other files.
-    """
-    with atomic(folder / MODEL) as temporary:
+    """Write a trained model into its folder, mark it as finished, and return the summary with the checksums."""
+    with files.atomic(folder / MODEL) as temporary:
         # Copies, because safetensors refuses tensors that share memory, as tied weights do.
-        save_tensors({n: value.detach().cpu().contiguous().clone() for n, value in tensors.items()}, temporary)
+        files.save_tensors({n: value.detach().cpu().contiguous().clone() for n, value in tensors.items()}, temporary)
     write_history(folder, history)
     (folder / PREVIOUS).unlink(missing_ok=True)
-    result = {**training, "files": digests(folder, (CONFIG, HISTORY, MODEL))}
-    write_json(folder / RESULT, result)
+    result = {**training, "files": files.digests(folder, (CONFIG, HISTORY, MODEL))}
+    files.write_json(folder / RESULT, result)
     return result
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
-    """Return the summary of a finished model, or None.
-
-    A damaged file is reported, and its model is not finished: training again from the checkpoint takes seconds.
-    """
+    """Return the summary of a finished model, or None; damage is reported, and a damaged model is not finished."""
     try:
-        result = read_json(folder / RESULT)
-        check_digests(folder, result.get("files", {}))
+        result = files.read_json(folder / RESULT)
+        files.check_digests(folder, result.get("files", {}))
         return result if (folder / MODEL).is_file() else None
     except FileNotFoundError:
         return None
@@ -106,7 +78,7 @@ def finished(folder: Path) -> dict[str, Any] | None:
 
 def check_folder(folder: Path, config: Config) -> None:
     """Refuse a folder that holds another run, or anything else."""
-    if is_free(folder):
+    if files.is_free(folder):
         return
     try:
         if not (folder / CONFIG).is_file():
@@ -123,7 +95,7 @@ def check_folder(folder: Path, config: Config) -> None:
 def _key(folder: Path) -> str | None:
     """The key of the run in a folder, from its result or its checkpoint."""
     try:
-        return str(read_json(folder / RESULT)["key"])
+        return str(files.read_json(folder / RESULT)["key"])
     except (FileNotFoundError, DamagedError, KeyError):
         return read_state(folder).get("key")
 
@@ -137,9 +109,9 @@ def read(folder: Path) -> Saved:
     if not is_model_1 and not (folder / RESULT).is_file():
         raise InputError(f"{folder}: the run is not finished; `same train` with the same --out continues it")
     try:
-        result = {} if is_model_1 else read_json(folder / RESULT)
-        check_digests(folder, result.get("files", {}))
-        tensors, _ = load_tensors(folder / MODEL)
+        result = {} if is_model_1 else files.read_json(folder / RESULT)
+        files.check_digests(folder, result.get("files", {}))
+        tensors, _ = files.load_tensors(folder / MODEL)
         history = list(about["history"]) if is_model_1 else _history(folder)
         if about["format"] in FIRST_FORMATS:
             about, tensors, result = migrate(about, tensors, history, result)
@@ -153,7 +125,7 @@ def read(folder: Path) -> Saved:
 def read_history(folder: Path) -> list[Record]:
     """Return the history of a run, finished or not; a damaged file is replaced by the copy in the checkpoint."""
     try:
-        check_digests(folder, {HISTORY: read_json(folder / RESULT)["files"][HISTORY]})
+        files.check_digests(folder, {HISTORY: files.read_json(folder / RESULT)["files"][HISTORY]})
         return _history(folder)
     except (FileNotFoundError, KeyError):
         pass
@@ -171,7 +143,9 @@ def _read_config(folder: Path) -> tuple[Config, dict[str, Any]]:
     path = folder / CONFIG
     values = read_config(path)
     try:
-        about: dict[str, Any] = unseal(json.dumps(values)) if "format" in values else {"format": 0, "config": values}
+        about: dict[str, Any] = (
+            files.unseal(json.dumps(values)) if "format" in values else {"format": 0, "config": values}
+        )
     except ValueError as error:
         raise DamagedError(f"{path}: is damaged ({error})") from None
     if about["format"] not in (*FIRST_FORMATS, FORMAT):

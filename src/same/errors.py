@@ -5,10 +5,6 @@ class InputError(ValueError):
     """An input is wrong; the message is one line that says what is wrong, where, and what to do.
 
     The command line prints it and ends with exit code 2.
-
-    >>> raise InputError("ENZYMES_A.txt, line 3: 'x' is not a number")
-    Traceback (most recent call last):
-    same.errors.InputError: ENZYMES_A.txt, line 3: 'x' is not a number
     """
 
 

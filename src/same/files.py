@@ -38,28 +38,25 @@ def atomic(target: Path, *, folder: bool = False) -> Iterator[Path]:
 
     Parents of `target` are created. A file is replaced; a folder that is not empty is refused.
     """
-    temporary: Path | None = None
-    try:
-        with _write_errors(target):
-            if folder and target.is_dir() and any(target.iterdir()):
-                raise InputError(f"{target}: exists already; choose a new folder")
-            # Renaming onto a device or a pipe would replace it by a file.
-            if not folder and target.exists() and not target.is_file():
-                kind = "a folder" if target.is_dir() else "not a regular file"
-                raise InputError(f"{target}: is {kind}; choose another name")
-            real = Path(os.path.realpath(target))  # A link stays a link.
-            real.parent.mkdir(parents=True, exist_ok=True)
-            # Not tempfile, whose files are private to the user: the target should have ordinary permissions.
-            path = real.parent / f".{real.name}.{secrets.token_hex(4)}.part"
-            if folder:
-                path.mkdir()
-            else:
-                path.touch(exist_ok=False)
-            temporary = path
+    with _write_errors(target):
+        if folder and target.is_dir() and any(target.iterdir()):
+            raise InputError(f"{target}: exists already; choose a new folder")
+        # Renaming onto a device or a pipe would replace it by a file.
+        if not folder and target.exists() and not target.is_file():
+            kind = "a folder" if target.is_dir() else "not a regular file"
+            raise InputError(f"{target}: is {kind}; choose another name")
+        real = Path(os.path.realpath(target))  # A link stays a link.
+        real.parent.mkdir(parents=True, exist_ok=True)
+        # Not tempfile, whose files are private to the user: the target should have ordinary permissions.
+        temporary = real.parent / f".{real.name}.{secrets.token_hex(4)}.part"
+        if folder:
+            temporary.mkdir()
+        else:
+            temporary.touch(exist_ok=False)
+        try:
             yield temporary
             temporary.replace(real)
-    finally:
-        if temporary is not None:
+        finally:
             _remove(temporary)
 
 

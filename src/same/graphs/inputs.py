@@ -13,9 +13,7 @@ from same.graphs.flat import Array, ranges
 
 Scaling = Literal["standardise", "row", "both", "none"]
 
-DEGREE_WITHOUT_ATTRIBUTES = 16
-"""Default cap of the degree encoding of sets without attributes."""
-
+DEGREE_WITHOUT_ATTRIBUTES = 16  # Default cap of the degree encoding of sets without attributes.
 _CACHE_BYTES = 2**28
 _CHUNK = 4096
 

@@ -13,8 +13,7 @@ from same.graphs.flat import Array, as_numbers, not_finite
 Level = Literal["graph", "node"]
 Value = bool | int | float | str
 
-# Numbers mistaken for classes must not cost one output of a model each.
-_MOST_CLASSES = 2**16
+_MOST_CLASSES = 2**16  # Numbers mistaken for classes must not cost one output of a model each.
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +106,7 @@ class Labels:
         return self.map(lambda values: values[rows])
 
     def matched(self, classes: Sequence[Value]) -> "Labels":
-        """The same classes coded by another sequence of classes, matched by value.
-
-        Values that `classes` lacks follow after it: no model of these classes predicts their codes.
-        """
+        """The same classes coded by other `classes`, matched by value; values that it lacks get later codes."""
         if self.classes is None:
             raise InputError("numbers cannot be matched to classes; give classes as whole numbers, booleans or text")
         code = {value: i for i, value in enumerate(classes)}

@@ -141,16 +141,14 @@ def _history(folder: Path) -> list[Record]:
 def _read_config(folder: Path) -> tuple[Config, dict[str, Any]]:
     """The configuration in a folder, and everything else in its file; format 0 is a run of version 0.1."""
     path = folder / CONFIG
-    values = read_config(path)
+    about = read_config(path)
     try:
-        about: dict[str, Any] = (
-            files.unseal(json.dumps(values)) if "format" in values else {"format": 0, "config": values}
-        )
+        about = files.unseal(json.dumps(about)) if "format" in about else {"format": 0, "config": about}
     except ValueError as error:
         raise DamagedError(f"{path}: is damaged ({error})") from None
     if about["format"] not in (*FIRST_FORMATS, FORMAT):
         raise InputError(f"{folder}: is in format {about['format']}, this version reads up to {FORMAT}; update same")
-    settings: dict[str, Any] = dict(about.get("config", {}))
+    settings = dict(about.get("config", {}))
     if about["format"] in FIRST_FORMATS:
         settings = migrate_config(settings, folder)
     return make_config(settings, str(path)), about

@@ -24,11 +24,8 @@ def migrate_config(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
 def migrate(
     about: dict[str, Any], tensors: dict[str, Tensor], history: list[Record], result: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Tensor], dict[str, Any]]:
-    """Return settings, weights and summary of a folder of version 0.1 as this version writes them.
-
-    A run of version 0.1 has neither adapted heads nor classes, so only its encoder can be used.
-    """
-    if about["format"] == 0:
+    """Return settings, weights and summary of a folder of version 0.1 as this version writes them."""
+    if about["format"] == 0:  # It has neither adapted heads nor classes: only its encoder can be used.
         tensors = {n if n.startswith("inputs.") else f"model.{n}": value for n, value in tensors.items()}
         tensors = {n: value for n, value in tensors.items() if n.startswith(("inputs.", "model.encoder."))}
         graphs = {"attributes": len(tensors["inputs.mean"]), "labels": {}}

@@ -184,7 +184,6 @@ def check_contents(name: str, store: GraphStore) -> None:
 
 
 def _download(name: str) -> Path:
-    """Download the zip of a set into the cache."""
     target = cache_folder() / f"{name}.zip"
     close = [] if name in NAMES else difflib.get_close_matches(name, NAMES, n=3)
     hint = f"; did you mean {' or '.join(close)}?" if close else ""

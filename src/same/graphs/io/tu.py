@@ -14,9 +14,7 @@ from same.graphs.flat import Array, not_finite
 from same.graphs.labels import Labels, Level
 from same.graphs.store import GraphStore
 
-MAX_BYTES = 8 * 2**30
-"""Largest size of a download or an unpacked archive, far beyond any set of the collection."""
-
+MAX_BYTES = 8 * 2**30  # Largest size of a download or an unpacked archive, far beyond any set of the collection.
 _MAX_RATIO = 200
 _DAMAGED = (zipfile.BadZipFile, OSError, ValueError, zlib.error, lzma.LZMAError, EOFError, RuntimeError)
 _UNUSED = ("_edge_labels.txt", "_edge_attributes.txt")
@@ -101,13 +99,11 @@ def _zip_files(path: Path) -> dict[str, bytes]:
 def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
     """Raise `InputError` for paths out of the archive, and before anything large is unpacked."""
     for member in members:
-        inside = PurePosixPath(member.filename.replace("\\", "/"))
+        name, inside = member.filename, PurePosixPath(member.filename.replace("\\", "/"))
         if ".." in inside.parts or inside.is_absolute() or ":" in "".join(inside.parts[:1]):
-            raise InputError(
-                f"{path}: the member {member.filename!r} points outside the archive; do not trust this file"
-            )
+            raise InputError(f"{path}: the member {name!r} points outside the archive; do not trust this file")
         if member.file_size > max(_MAX_RATIO * member.compress_size, 2**20):
-            raise InputError(f"{path}: the member {member.filename!r} unpacks to {member.file_size} bytes; refused")
+            raise InputError(f"{path}: the member {name!r} unpacks to {member.file_size} bytes; refused")
     total = sum(member.file_size for member in members)
     if total > MAX_BYTES:
         raise InputError(f"{path}: unpacks to {total} bytes, more than {MAX_BYTES}; refused")
@@ -126,19 +122,16 @@ class _Table:
             self._explain()
         if rows is not None and len(values) != rows:
             raise InputError(f"{file}: has {len(values)} lines, but there are {rows} nodes")
-        fraction = ~(np.abs(values) < 2**53) | (values != np.trunc(values))
-        self.values: Array = values if fraction.any() else values.astype(np.int64)
-        self.fraction = fraction
+        self.fraction = ~(np.abs(values) < 2**53) | (values != np.trunc(values))
+        self.values: Array = values if self.fraction.any() else values.astype(np.int64)
 
     def whole(self, columns: int | None = None) -> Array:
-        """The numbers; raises `InputError` unless they are whole."""
         self._refuse(self.fraction, "is not a whole number")
         if columns is not None and self.values.shape[1] != columns:
             self.fail(0, f"{self.values.shape[1]} fields, expected {columns}")
         return self.values
 
     def finite(self) -> Array:
-        """The numbers; raises `InputError` unless they are finite in float32."""
         self._refuse(not_finite(self.values), "is not a finite number")
         return self.values
 

@@ -125,9 +125,8 @@ def _lock(folder: Path, wait: float) -> int | None:
         except BlockingIOError:
             if time.monotonic() > end:
                 os.close(handle)
-                raise InputError(
-                    f"{folder}: another process is working here; wait until it ends, or choose another folder"
-                ) from None
+                what = "another process is working here; wait until it ends, or choose another folder"
+                raise InputError(f"{folder}: {what}") from None
             time.sleep(0.1)
         except OSError as error:
             log.warning("%s: cannot be locked (%s); let no other process work here", folder, error.strerror)

@@ -75,7 +75,7 @@ def test_contradictory_settings_are_rejected(changes, reason):
 
 
 def test_toml_can_be_read_again(tmp_path):
-    config = Config(seed=3, weights={"gc": 1.5}, max_epochs=None)
+    config = Config(seed=3, weights={"gc": 1.5})
     (tmp_path / "a.toml").write_text(as_toml(config))
     assert make_config(read_settings(tmp_path / "a.toml")) == config
     assert as_toml(config).splitlines()[1] == 'dataset = "planted"'

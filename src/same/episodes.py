@@ -10,15 +10,13 @@ import numpy as np
 from same.errors import InputError
 from same.graphs.batch import GraphBatch, move_tensor
 from same.graphs.examples import Examples
+from same.graphs.flat import Array
 from same.graphs.store import GraphStore
 from same.seeding import stream
 from same.tasks.task import GraphTask, Task, share
 
-Array = np.ndarray
-
 VALIDATION_NODES = 2**16
 """About the most nodes of a validation episode; for larger sets it is a random subset."""
-
 
 PARTS = ("train", "validation", "test")
 """The parts of a split."""

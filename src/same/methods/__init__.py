@@ -1,9 +1,4 @@
-"""Methods: from a model and what one step draws to the losses to minimise, one per task.
-
->>> from same.methods import ISAME, get
->>> get("isame") is ISAME
-True
-"""
+"""Methods: from a model and what one step draws to the losses to minimise, one per task."""
 
 import importlib
 from typing import Any

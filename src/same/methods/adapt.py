@@ -36,14 +36,11 @@ def adapt(
         parts: prefixes of the names of the parameters that are adapted; all by default.
         first_order: whether to treat the gradient as a constant when θ′ is differentiated.
     """
-    return descend(
-        model,
-        lambda adapted: test(model, adapted, task, support),
-        lr=lr,
-        steps=steps,
-        parts=parts,
-        first_order=first_order,
-    )
+
+    def inner_loss(adapted: Params) -> Tensor:
+        return test(model, adapted, task, support)
+
+    return descend(model, inner_loss, lr=lr, steps=steps, parts=parts, first_order=first_order)
 
 
 def test(model: nn.Module, adapted: Params, task: Task, target: Any) -> Tensor:

@@ -66,16 +66,10 @@ class SAME(Method):
 
     def adapt(self, model: nn.Module, task: Task, support: Any, *, first_order: bool | None = None) -> Params:
         """ADAPT to one task: encoder and head (iSAME) or the head alone (eSAME)."""
-        head = f"heads.{task.name}."
-        return adapt(
-            model,
-            task,
-            support,
-            lr=self.inner_lr,
-            steps=self.inner_steps,
-            parts=("encoder.", head) if self.adapts == "all" else (head,),
-            first_order=self.first_order if first_order is None else first_order,
-        )
+        head, lr, steps = f"heads.{task.name}.", self.inner_lr, self.inner_steps
+        parts = ("encoder.", head) if self.adapts == "all" else (head,)
+        first_order = self.first_order if first_order is None else first_order
+        return adapt(model, task, support, lr=lr, steps=steps, parts=parts, first_order=first_order)
 
     def losses(self, model: Any, episode: Iterable[Any]) -> dict[str, Tensor]:
         """Return the outer losses of an episode by task."""

@@ -73,14 +73,9 @@ class Traditional(Method):
         def inner_loss(adapted: Params) -> Tensor:
             return torch.stack([task.loss(output, e) for task, output, e in perform(model, support, adapted)]).sum()
 
-        return descend(
-            model,
-            inner_loss,
-            lr=self.inner_lr,
-            steps=self.inner_steps,
-            parts=("encoder.", "heads.") if self.adapts == "all" else ("heads.",),
-            first_order=first_order,
-        )
+        lr, steps = self.inner_lr, self.inner_steps
+        parts = ("encoder.", "heads.") if self.adapts == "all" else ("heads.",)
+        return descend(model, inner_loss, lr=lr, steps=steps, parts=parts, first_order=first_order)
 
     def _encoded(self, model: Any, episode: tuple[Batch, Batch]) -> tuple[Batch, Batch]:
         """Encode an episode once where only heads adapt."""

@@ -30,13 +30,7 @@ def disk_features(
     """Memory-mapped features, and labels, of each case by part of the split.
 
     Memory grows with the number of examples, by a few bytes each, and not with the width of the embeddings.
-
-    Args:
-        experiment: set and split.
-        cases: tasks and protocols.
-        encode: encoder.
-        folder: empty folder for the files.
-        most_graphs: largest number of graphs of each part, drawn at random; all by default.
+    With `most_graphs`, each part is a random sample of so many graphs.
     """
     seed, k = experiment.config.seed, experiment.config.split
     features: Features = {case: {} for case in cases}

@@ -59,6 +59,9 @@ class Schedule:
         steps_per_epoch: number of episodes that pass over the training data once.
         validate_every: epochs between validations.
         episodes_per_step: episodes whose gradients a step averages.
+
+    >>> Schedule(epochs=10, steps_per_epoch=4).steps
+    40
     """
 
     epochs: int
@@ -163,13 +166,11 @@ class Training:
 class Rule:
     """Something that happens between the steps: averaging, validation, stopping, checkpoints, progress."""
 
-    def begin(self, training: Training, schedule: Schedule) -> bool:
-        """Act before the first step; return whether training is over."""
-        return False
+    def begin(self, training: Training, schedule: Schedule) -> bool | None:
+        """Act before the first step; return True if training is over."""
 
-    def after(self, training: Training, schedule: Schedule) -> bool:
-        """Act after a step; return whether training is over."""
-        return False
+    def after(self, training: Training, schedule: Schedule) -> bool | None:
+        """Act after a step; return True if training is over."""
 
     def end(self, training: Training) -> None:
         """Act after the last step."""
@@ -239,11 +240,10 @@ def _gradients(
     # A resumed step draws the same numbers.
     seed = training.seeds(number)
     seed_dropout(training.model, seed)
-    training.weighting.seed(seed)
     batch = training.on_device(sampler.draw(*divmod(number, sampler.steps)))
     for part in method.parts(batch):
         seen[part.task.name] += len(part.support.y) + len(part.target.y)
-    with forked_torch(seed) if training.isolate else nullcontext():
+    with forked_torch(seed) if training.isolate or training.weighting.draws else nullcontext():
         losses = method.losses(training.model, batch)
         values = {task: loss.item() for task, loss in losses.items()}
         for task, value in values.items():

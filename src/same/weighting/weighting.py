@@ -1,6 +1,7 @@
 """From the losses of several tasks to one update: the base of all weightings, and fixed weights."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,8 @@ class Weighting(nn.Module):
     tensor(5.)
     """
 
+    draws: ClassVar[bool] = False  # Whether `backward` draws from torch's global generator.
+
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         super().__init__()
         self.weights = dict(weights or {})
@@ -29,9 +32,6 @@ class Weighting(nn.Module):
     def backward(self, losses: Mapping[str, Tensor], model: nn.Module) -> None:
         """Write the gradients to descend along into the parameters."""
         self.weigh(losses).backward()
-
-    def seed(self, seed: int) -> None:
-        """Seed the draws of the next `backward`, if it makes any."""
 
 
 def shared_parameters(model: nn.Module) -> list[nn.Parameter]:

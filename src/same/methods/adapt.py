@@ -11,6 +11,7 @@ from torch.func import functional_call
 from same.tasks.task import Task
 
 Params = dict[str, Tensor]
+_TIED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
 def adapt(
@@ -105,6 +106,3 @@ def _has_tied_weights(model: nn.Module) -> bool:
     if model not in _TIED:
         _TIED[model] = len(list(model.parameters())) < len(list(model.named_parameters(remove_duplicate=False)))
     return _TIED[model]
-
-
-_TIED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()

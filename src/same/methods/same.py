@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +49,6 @@ class SAME(Method):
     inner_steps: int = 1
     first_order: bool = False
 
-    adapts: ClassVar[Literal["all", "head"]]
     draw = staticmethod(multi_task_episode)
     draw_validation = staticmethod(whole_episode)
     caps: ClassVar[tuple[int, int]] = (5_000, 15_000)
@@ -58,11 +57,6 @@ class SAME(Method):
     def from_config(cls, config: Config) -> "SAME":
         """Build the method from a configuration."""
         return cls(config.inner_lr, config.inner_steps, config.first_order)
-
-    @property
-    def second_order(self) -> bool:
-        """Whether training differentiates the encoder twice."""
-        return self.adapts == "all" and not self.first_order
 
     def adapt(self, model: nn.Module, task: Task, support: Any, *, first_order: bool | None = None) -> Params:
         """ADAPT to one task: encoder and head (iSAME) or the head alone (eSAME)."""
@@ -98,17 +92,15 @@ class SAME(Method):
         return [Part(task, next(encoded), next(encoded)) for task, _, _ in parts]
 
 
-@dataclass(frozen=True)
 class ISAME(SAME):
     """iSAME: ADAPT changes encoder and head, as MAML does (Finn et al., 2017)."""
 
     name: ClassVar[str] = "isame"
-    adapts: ClassVar[Literal["all", "head"]] = "all"
+    adapts = "all"
 
 
-@dataclass(frozen=True)
 class ESAME(SAME):
     """eSAME: ADAPT changes the head alone, as ANIL does (Raghu et al., 2020); the encoder learns in UPDATE."""
 
     name: ClassVar[str] = "esame"
-    adapts: ClassVar[Literal["all", "head"]] = "head"
+    adapts = "head"

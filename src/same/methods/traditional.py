@@ -45,11 +45,6 @@ class Traditional(Method):
     def check(cls, config: Config) -> None:
         """Accept all settings."""
 
-    @property
-    def second_order(self) -> bool:
-        """Whether training differentiates the encoder twice."""
-        return self.adapts == "all" and not self.first_order
-
     def losses(self, model: Any, episode: tuple[Batch, Batch]) -> dict[str, Tensor]:
         """Return the losses of all tasks on the target graphs, after adapting to all tasks on the support graphs."""
         support, target = self._encoded(model, episode)

@@ -14,6 +14,7 @@ class Untrained(Method):
     name: ClassVar[str] = "untrained"
     draw = staticmethod(lambda store, tasks, ids, rng: None)
     has_heads: ClassVar[bool] = False
+    trains: ClassVar[bool] = False
 
     @classmethod
     def epochs(cls, config: Config) -> int:

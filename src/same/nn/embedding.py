@@ -16,10 +16,8 @@ from same.graphs.examples import Examples
 from same.graphs.flat import Array
 from same.graphs.store import GraphStore
 
-Block = tuple[slice, Array, Array]
-
-CHUNK = 512
-"""Number of graphs that are encoded at once."""
+Block = tuple[Array, Array, Array]
+CHUNK = 512  # Graphs that are encoded at once.
 
 
 def encode_once(encoder: Callable[[Any], Tensor], sets: Sequence[Examples]) -> list[Examples]:
@@ -44,8 +42,8 @@ def embed_graphs(encoder: nn.Module, store: GraphStore) -> tuple[Array, Array]:
     >>> nodes.shape[1], means.shape
     (8, (10, 8))
     """
-    blocks = list(_blocks(encoder, store))
-    return np.concatenate([nodes for _, nodes, _ in blocks]), np.concatenate([means for _, _, means in blocks])
+    _, nodes, means = zip(*_blocks(encoder, store), strict=True)
+    return np.concatenate(nodes), np.concatenate(means)
 
 
 def write_embeddings(encoder: nn.Module, store: GraphStore, out: Path, kind: str = "npz") -> None:
@@ -68,14 +66,14 @@ def write_embeddings(encoder: nn.Module, store: GraphStore, out: Path, kind: str
 
 
 def _blocks(encoder: nn.Module, store: GraphStore) -> Iterator[Block]:
-    """Yield a range of graphs, the embeddings of their nodes, and the means of the graphs."""
+    """Yield the ids of consecutive graphs, the embeddings of their nodes, and the means of the graphs."""
     device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
     for start in range(0, store.num_graphs, CHUNK):
-        part = slice(start, min(start + CHUNK, store.num_graphs))
+        ids = np.arange(start, min(start + CHUNK, store.num_graphs))
         with torch.no_grad():
-            batch = store.cut(np.arange(part.start, part.stop)).to(device)
+            batch = store.cut(ids).to(device)
             h = encoder(batch)
-            yield part, h.cpu().numpy(), batch.mean(h).cpu().numpy()
+            yield ids, h.cpu().numpy(), batch.mean(h).cpu().numpy()
 
 
 def _write_arrays(encoder: nn.Module, store: GraphStore, folder: Path) -> dict[str, Any]:
@@ -89,9 +87,9 @@ def _write_arrays(encoder: nn.Module, store: GraphStore, folder: Path) -> dict[s
         arrays[name][start : start + len(rows)] = rows
 
     put("node_ptr", 0, np.asarray(store.node_ptr), len(store.node_ptr))
-    for part, h, means in _blocks(encoder, store):
-        start, sizes = int(store.node_ptr[part.start]), np.diff(store.node_ptr[part.start : part.stop + 1])
+    for ids, h, means in _blocks(encoder, store):
+        start = int(store.node_ptr[ids[0]])
         put("embeddings", start, h, store.num_nodes)
-        put("graph", start, np.repeat(np.arange(part.start, part.stop), sizes), store.num_nodes)
-        put("graph_means", part.start, means, store.num_graphs)
+        put("graph", start, np.repeat(ids, store.node_ptr[ids + 1] - store.node_ptr[ids]), store.num_nodes)
+        put("graph_means", int(ids[0]), means, store.num_graphs)
     return arrays

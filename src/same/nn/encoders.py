@@ -14,6 +14,10 @@ from same.graphs.batch import GraphBatch
 from same.nn.norm import unit_norm
 from same.nn.sparse import propagate
 
+KINDS: tuple[str, ...] = get_args(Config.model_fields["encoder"].annotation)
+_NAMED = {"batch": "batch", "batch_size": "num_graphs", "edge_attr": "edge_attr", "edge_weight": "edge_weight"}
+"""Attributes of a batch by the argument of `forward` that takes them."""
+
 
 class GCNLayer(nn.Module):
     """Graph convolution (Kipf & Welling, 2017): H′ = Â H W + b."""
@@ -134,10 +138,6 @@ class Encoder(nn.Module):
         return h
 
 
-_NAMED = {"batch": "batch", "batch_size": "num_graphs", "edge_attr": "edge_attr", "edge_weight": "edge_weight"}
-"""Attributes of a batch by the argument of `forward` that takes them."""
-
-
 class PyGEncoder(nn.Module):
     """A PyG module as an encoder, called as `module(x, edge_index)`.
 
@@ -186,9 +186,8 @@ def check_encoder(encoder: nn.Module, first: GraphBatch, second: GraphBatch, *, 
     if second_order:
         parameters = [p for p in encoder.parameters() if p.requires_grad]
         try:
-            gradients = torch.autograd.grad(
-                encoder(first).square().sum(), parameters, create_graph=True, allow_unused=True
-            )
+            loss = encoder(first).square().sum()
+            gradients = torch.autograd.grad(loss, parameters, create_graph=True, allow_unused=True)
             total = torch.stack([g.square().sum() for g in gradients if g is not None]).sum()
             torch.autograd.grad(total, parameters, allow_unused=True)
         except RuntimeError as error:
@@ -202,9 +201,6 @@ def make_encoder(config: Config, columns: int) -> Encoder:
     """Build the encoder of a configuration; torch's global generator initialises it."""
     same_names = {"layers", "width", "residual", "unit_norm", "batch_norm", "dropout"}
     return Encoder(columns, kind=config.encoder, **config.model_dump(include=same_names))
-
-
-KINDS: tuple[str, ...] = get_args(Config.model_fields["encoder"].annotation)
 
 
 def _layer(kind: str, columns: int, width: int) -> nn.Module:

@@ -13,9 +13,7 @@ from same.nn.embedding import encode_once
 from same.probes.protocols import Case, Encode, Features
 from same.seeding import stream
 
-LARGE_BYTES = 2**30
-"""Embeddings that would take more memory than this go to disk."""
-
+LARGE_BYTES = 2**30  # Embeddings that would take more memory than this go to disk.
 _GRAPHS = 512  # Per block; each block draws its own examples.
 
 

@@ -19,8 +19,7 @@ from same.seeding import forked_torch
 from same.training.distributed import ALONE, Accumulator, Ranks
 from same.weighting import Weighting
 
-Record = dict[str, Any]
-"""The result of one validation: step, epoch, objective, and loss and score by task."""
+Record = dict[str, Any]  # The result of one validation: step, epoch, objective, and loss and score by task.
 
 
 class Sampler(Protocol):
@@ -59,9 +58,6 @@ class Schedule:
         steps_per_epoch: number of episodes that pass over the training data once.
         validate_every: epochs between validations.
         episodes_per_step: episodes whose gradients a step averages.
-
-    >>> Schedule(epochs=10, steps_per_epoch=4).steps
-    40
     """
 
     epochs: int

@@ -1,7 +1,6 @@
 """Aggregators of TorchJD (Quinton & Rey, 2024): UPGrad, PCGrad, MGDA and others."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +16,7 @@ class Jacobian(Weighting):
         name: name of an aggregator of `torchjd.aggregation`, in any case: `upgrad`, `pcgrad`, `mgda`, …
     """
 
-    draws: ClassVar[bool] = True  # Some aggregators visit the tasks in random order.
+    draws = True  # Some aggregators visit the tasks in random order.
 
     def __init__(self, name: str) -> None:
         super().__init__()

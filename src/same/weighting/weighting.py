@@ -1,7 +1,6 @@
 """From the losses of several tasks to one update: the base of all weightings, and fixed weights."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +18,7 @@ class Weighting(nn.Module):
     tensor(5.)
     """
 
-    draws: ClassVar[bool] = False  # Whether `backward` draws from torch's global generator.
+    draws = False  # Whether `backward` draws from torch's global generator.
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         super().__init__()

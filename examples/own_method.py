@@ -28,7 +28,6 @@ class Alternating(Classical):
 
     name: ClassVar[str] = "alternating"
     summary = "learns one task per step, chosen at random"
-    reference = ""
     draw = staticmethod(one_task)
     draw_validation = staticmethod(concurrent_batch)  # Validation uses all tasks.
 

@@ -10,18 +10,15 @@ import numpy as np
 from same.errors import InputError
 from same.graphs.batch import GraphBatch, move_tensor
 from same.graphs.examples import Examples
+from same.graphs.flat import Array
 from same.graphs.store import GraphStore
 from same.seeding import stream
 from same.tasks.task import GraphTask, Task, share
 
-Array = np.ndarray
-
 VALIDATION_NODES = 2**16
 """About the most nodes of a validation episode; for larger sets it is a random subset."""
 
-
-PARTS = ("train", "validation", "test")
-"""The parts of a split."""
+PARTS = ("train", "validation", "test")  # Of a split.
 
 
 class Part(NamedTuple):
@@ -32,12 +29,8 @@ class Part(NamedTuple):
     target: Examples
 
 
-Episode = list[Part]
-"""A multi-task episode: a support set and a target set for each task."""
-
-Batch = list[tuple[Task, Examples]]
-"""Examples of several tasks that are learned concurrently."""
-
+Episode = list[Part]  # A multi-task episode: a support set and a target set for each task.
+Batch = list[tuple[Task, Examples]]  # Examples of several tasks that are learned concurrently.
 Draw = Callable[[GraphStore, Sequence[GraphTask], Array, np.random.Generator], Any]
 """Function from (store, tasks, graph ids, generator) to an episode or a batch."""
 

@@ -22,7 +22,7 @@ def test_a_method_is_a_name_or_loaded_from_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "METHODS", dict(registry.METHODS))
     monkeypatch.setattr(registry, "_REGISTERED", {})
     code = "from same.methods import Classical\n\n\nclass Mine(Classical):\n    name = 'mine'\n    summary = 'a test'\n"
-    (tmp_path / "mine.py").write_text(f"{code}    reference = ''\n")
+    (tmp_path / "mine.py").write_text(code)
     assert resolve_method("esame") == "esame"
     assert resolve_method(f"{tmp_path / 'mine.py'}:Mine") == "mine"
 

@@ -17,8 +17,7 @@ def restored(monkeypatch):
 @pytest.mark.usefixtures("restored")
 def test_a_method_is_loaded_from_a_file_and_registered(tmp_path):
     (tmp_path / "mine.py").write_text(
-        "from same.methods import Classical\n\n\nclass Mine(Classical):\n"
-        "    name = 'mine'\n    summary = 'a test'\n    reference = ''\n"
+        "from same.methods import Classical\n\n\nclass Mine(Classical):\n    name = 'mine'\n    summary = 'a test'\n"
     )
     assert registry.load(f"{tmp_path / 'mine.py'}:Mine") == "mine"
     assert registry.get("mine").summary == "a test"
@@ -44,7 +43,7 @@ def test_what_cannot_be_loaded_is_refused_in_one_line(source, reason):
 @pytest.mark.usefixtures("restored")
 def test_a_name_that_is_taken_is_refused():
     class Other(Classical):
-        summary, reference = "another", ""
+        summary = "another"
 
     with pytest.raises(InputError, match="'classical' is taken"):
         registry.register(Other)

@@ -7,6 +7,8 @@ from same.errors import InputError
 from same.files import CHECKPOINT
 from same.training import DivergedError, Rule, Schedule, Training, train
 from same.training.distributed import Ranks
+from same.training.loop import update
+from same.weighting import Jacobian, Weighting
 
 
 def test_the_cap_is_kept():
@@ -28,6 +30,24 @@ def test_weights_scale_the_losses():
         descend(model, epochs=2, weights={"a": weight})
     assert heavy.w.item() < 3.0
     assert light.w.item() == 3.0
+
+
+def test_the_draws_of_a_weighting_repeat_and_leave_the_global_generator_alone():
+    class Noisy(Weighting):
+        draws = True
+
+        def backward(self, losses, model):
+            super().backward(losses, model)
+            model.w.grad += torch.rand(1)
+
+    before, gradients = torch.get_rng_state(), []
+    for step in (7, 7, 8):
+        training = Training(Parabola(), weighting=Noisy(), step=step)
+        update(training, Descent(), Steps())
+        gradients.append(training.model.w.grad)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert gradients[0] == gradients[1] != gradients[2]
+    assert Jacobian("pcgrad").draws
 
 
 def test_a_loss_that_is_not_finite_stops_with_step_and_task(tmp_path):

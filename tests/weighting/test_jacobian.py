@@ -29,19 +29,6 @@ def test_an_aggregator_combines_the_shared_gradients_and_leaves_those_of_heads(n
         assert (rows @ combined >= -1e-9).all()
 
 
-def test_seeded_draws_repeat_and_leave_the_global_generator_alone():
-    gradients = []
-    for seed in (7, 7):
-        model, losses = two_tasks()
-        before = torch.get_rng_state()
-        weighting = Jacobian("pcgrad")
-        weighting.seed(seed)
-        weighting.backward(losses(), model)
-        gradients.append(model.encoder.weight.grad.clone())
-    assert torch.equal(gradients[0], gradients[1])
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 @pytest.mark.parametrize("name", ["excessmtl", "gradvac", "pcd"])
 def test_aggregators_that_keep_state_are_refused(name):
     with pytest.raises(InputError, match="keeps state between steps"):

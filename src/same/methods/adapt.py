@@ -11,6 +11,7 @@ from torch.func import functional_call
 from same.tasks.task import Task
 
 Params = dict[str, Tensor]
+_TIED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 
 
 def adapt(
@@ -36,14 +37,11 @@ def adapt(
         parts: prefixes of the names of the parameters that are adapted; all by default.
         first_order: whether to treat the gradient as a constant when θ′ is differentiated.
     """
-    return descend(
-        model,
-        lambda adapted: test(model, adapted, task, support),
-        lr=lr,
-        steps=steps,
-        parts=parts,
-        first_order=first_order,
-    )
+
+    def inner_loss(adapted: Params) -> Tensor:
+        return test(model, adapted, task, support)
+
+    return descend(model, inner_loss, lr=lr, steps=steps, parts=parts, first_order=first_order)
 
 
 def test(model: nn.Module, adapted: Params, task: Task, target: Any) -> Tensor:
@@ -108,6 +106,3 @@ def _has_tied_weights(model: nn.Module) -> bool:
     if model not in _TIED:
         _TIED[model] = len(list(model.parameters())) < len(list(model.named_parameters(remove_duplicate=False)))
     return _TIED[model]
-
-
-_TIED: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -10,11 +10,10 @@ from same.config import Config
 from same.episodes import Part
 from same.errors import InputError
 from same.methods.adapt import Params
-from same.methods.registry import METHODS, get
+from same.methods.registry import get
 from same.tasks.task import Task
 
-Scores = dict[str, tuple[float, float]]
-"""Loss and score by task."""
+Scores = dict[str, tuple[float, float]]  # Loss and score by task.
 
 
 class Method(ABC):
@@ -24,34 +23,30 @@ class Method(ABC):
 
     Attributes:
         name: name of the method.
+        summary: one line about the method, for help.
         draw: static function from (store, tasks, graph ids, generator) to what one step learns from.
         draw_validation: the same for a validation episode; None if it is drawn like a step.
         has_heads: whether training leaves a head for each task.
         trains: whether there is anything to train.
         caps: the paper's maximum number of epochs, for one task and for several.
+        adapts: parameters that the method adapts to a task; None if it does not adapt.
+        first_order: whether the second derivatives are left out.
     """
 
     name: ClassVar[str]
+    summary: ClassVar[str] = ""
     draw: "ClassVar[staticmethod[..., Any]]"
     draw_validation: "ClassVar[staticmethod[..., Any] | None]" = None
     has_heads: ClassVar[bool] = True
     trains: ClassVar[bool] = True
     caps: ClassVar[tuple[int, int]] = (1_000, 5_000)
+    adapts: Literal["all", "head"] | None = None
+    first_order: bool = False
 
     @property
     def second_order(self) -> bool:
         """Whether training differentiates the encoder twice."""
-        return False
-
-    @property
-    def summary(self) -> str:
-        """One line about the method, for help and tables."""
-        return METHODS[self.name].summary
-
-    @property
-    def reference(self) -> str:
-        """Where the method is described."""
-        return METHODS[self.name].reference
+        return self.adapts == "all" and not self.first_order
 
     @classmethod
     def from_config(cls, config: Config) -> "Method":

@@ -16,9 +16,8 @@ from same.nn.embedding import encode_once
 from same.tasks.task import Task, judge
 
 
-def perform(model: Any, batch: Batch, adapted: Params | None = None) -> list[tuple[Task, Tensor, Examples]]:
+def perform(model: Any, batch: Batch, adapted: Params) -> list[tuple[Task, Tensor, Examples]]:
     """Return the outputs of all tasks of a batch, encoding shared inputs once."""
-    adapted = adapted or {}
     sets = [examples for _, examples in batch]
     if any(examples.embeddings is None for examples in sets):
         params = {name.removeprefix("encoder."): p for name, p in adapted.items() if name.startswith("encoder.")}
@@ -29,7 +28,7 @@ def perform(model: Any, batch: Batch, adapted: Params | None = None) -> list[tup
     ]
 
 
-def evaluate(model: Any, batch: Batch, adapted: Params | None = None) -> Scores:
+def evaluate(model: Any, batch: Batch, adapted: Params) -> Scores:
     """Return loss and score of each task of a batch."""
     with torch.no_grad():
         return {task.name: judge(task, output, examples) for task, output, examples in perform(model, batch, adapted)}
@@ -43,11 +42,11 @@ class Classical(Method):
 
     def losses(self, model: Any, batch: Batch) -> dict[str, Tensor]:
         """Return the loss of each task on all graphs of the batch."""
-        return {task.name: task.loss(output, examples) for task, output, examples in perform(model, batch)}
+        return {task.name: task.loss(output, examples) for task, output, examples in perform(model, batch, {})}
 
     def evaluate(self, model: Any, batch: Batch) -> Scores:
         """Return loss and score of each task."""
-        return evaluate(model, batch)
+        return evaluate(model, batch, {})
 
     def parts(self, batch: Batch) -> Iterable[Part]:
         """Return the examples of each task as its target set."""

@@ -6,8 +6,7 @@ from same.config import Config
 from same.errors import InputError
 from same.methods.classical import Classical
 
-FIRST_TASKS = ("gc", "nc", "lp")
-"""Tasks of the first phase."""
+FIRST_TASKS = ("gc", "nc", "lp")  # Of the first phase.
 
 
 class Finetuned(Classical):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -49,7 +49,6 @@ class SAME(Method):
     inner_steps: int = 1
     first_order: bool = False
 
-    adapts: ClassVar[Literal["all", "head"]]
     draw = staticmethod(multi_task_episode)
     draw_validation = staticmethod(whole_episode)
     caps: ClassVar[tuple[int, int]] = (5_000, 15_000)
@@ -59,23 +58,12 @@ class SAME(Method):
         """Build the method from a configuration."""
         return cls(config.inner_lr, config.inner_steps, config.first_order)
 
-    @property
-    def second_order(self) -> bool:
-        """Whether training differentiates the encoder twice."""
-        return self.adapts == "all" and not self.first_order
-
     def adapt(self, model: nn.Module, task: Task, support: Any, *, first_order: bool | None = None) -> Params:
         """ADAPT to one task: encoder and head (iSAME) or the head alone (eSAME)."""
-        head = f"heads.{task.name}."
-        return adapt(
-            model,
-            task,
-            support,
-            lr=self.inner_lr,
-            steps=self.inner_steps,
-            parts=("encoder.", head) if self.adapts == "all" else (head,),
-            first_order=self.first_order if first_order is None else first_order,
-        )
+        head, lr, steps = f"heads.{task.name}.", self.inner_lr, self.inner_steps
+        parts = ("encoder.", head) if self.adapts == "all" else (head,)
+        first_order = self.first_order if first_order is None else first_order
+        return adapt(model, task, support, lr=lr, steps=steps, parts=parts, first_order=first_order)
 
     def losses(self, model: Any, episode: Iterable[Any]) -> dict[str, Tensor]:
         """Return the outer losses of an episode by task."""
@@ -104,17 +92,15 @@ class SAME(Method):
         return [Part(task, next(encoded), next(encoded)) for task, _, _ in parts]
 
 
-@dataclass(frozen=True)
 class ISAME(SAME):
     """iSAME: ADAPT changes encoder and head, as MAML does (Finn et al., 2017)."""
 
     name: ClassVar[str] = "isame"
-    adapts: ClassVar[Literal["all", "head"]] = "all"
+    adapts = "all"
 
 
-@dataclass(frozen=True)
 class ESAME(SAME):
     """eSAME: ADAPT changes the head alone, as ANIL does (Raghu et al., 2020); the encoder learns in UPDATE."""
 
     name: ClassVar[str] = "esame"
-    adapts: ClassVar[Literal["all", "head"]] = "head"
+    adapts = "head"

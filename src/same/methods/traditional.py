@@ -45,11 +45,6 @@ class Traditional(Method):
     def check(cls, config: Config) -> None:
         """Accept all settings."""
 
-    @property
-    def second_order(self) -> bool:
-        """Whether training differentiates the encoder twice."""
-        return self.adapts == "all" and not self.first_order
-
     def losses(self, model: Any, episode: tuple[Batch, Batch]) -> dict[str, Tensor]:
         """Return the losses of all tasks on the target graphs, after adapting to all tasks on the support graphs."""
         support, target = self._encoded(model, episode)
@@ -73,14 +68,9 @@ class Traditional(Method):
         def inner_loss(adapted: Params) -> Tensor:
             return torch.stack([task.loss(output, e) for task, output, e in perform(model, support, adapted)]).sum()
 
-        return descend(
-            model,
-            inner_loss,
-            lr=self.inner_lr,
-            steps=self.inner_steps,
-            parts=("encoder.", "heads.") if self.adapts == "all" else ("heads.",),
-            first_order=first_order,
-        )
+        lr, steps = self.inner_lr, self.inner_steps
+        parts = ("encoder.", "heads.") if self.adapts == "all" else ("heads.",)
+        return descend(model, inner_loss, lr=lr, steps=steps, parts=parts, first_order=first_order)
 
     def _encoded(self, model: Any, episode: tuple[Batch, Batch]) -> tuple[Batch, Batch]:
         """Encode an episode once where only heads adapt."""

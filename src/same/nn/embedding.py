@@ -1,7 +1,6 @@
 """Embeddings of examples, of a whole set in memory, and of a set of any size in files."""
 
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,15 +13,11 @@ from torch import Tensor, nn
 from same.errors import InputError
 from same.files import atomic
 from same.graphs.examples import Examples
+from same.graphs.flat import Array
 from same.graphs.store import GraphStore
 
-Array = np.ndarray
-Block = tuple[slice, Array, Array]
-
-CHUNK = 512
-"""Number of graphs that are encoded at once."""
-
-FORMATS = ("npz", "npy")
+Block = tuple[Array, Array, Array]
+CHUNK = 512  # Graphs that are encoded at once.
 
 
 def encode_once(encoder: Callable[[Any], Tensor], sets: Sequence[Examples]) -> list[Examples]:
@@ -47,8 +42,8 @@ def embed_graphs(encoder: nn.Module, store: GraphStore) -> tuple[Array, Array]:
     >>> nodes.shape[1], means.shape
     (8, (10, 8))
     """
-    blocks = list(_blocks(encoder, store))
-    return np.concatenate([nodes for _, nodes, _ in blocks]), np.concatenate([means for _, _, means in blocks])
+    _, nodes, means = zip(*_blocks(encoder, store), strict=True)
+    return np.concatenate(nodes), np.concatenate(means)
 
 
 def write_embeddings(encoder: nn.Module, store: GraphStore, out: Path, kind: str = "npz") -> None:
@@ -56,46 +51,33 @@ def write_embeddings(encoder: nn.Module, store: GraphStore, out: Path, kind: str
 
     `npz` holds `embeddings` [N, w], `graph` [N] (the graph of each node), `node_ptr` [G+1] and `graph_means` [G, w].
     `npy` is a folder with one file for each of them, for `np.load(file, mmap_mode="r")`.
-
-    Args:
-        encoder: trained encoder.
-        store: set whose batches show what the encoder was trained on.
-        out: file, or for `npy` the folder, to write.
-        kind: format of the output.
     """
-    if kind not in FORMATS:
-        raise InputError(f"format: {kind!r} is not one of {', '.join(FORMATS)}")
-    blocks = _blocks(encoder, store)
     if kind == "npy":
         with atomic(out, folder=True) as temporary:
-            _write_arrays(temporary, blocks, store)
-    else:
+            _write_arrays(encoder, store, temporary)
+    elif kind == "npz":
         # The members of a zip cannot grow side by side: the arrays grow in files next to it first.
         with atomic(out) as temporary, tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
-            _write_arrays(Path(folder), blocks, store)
-            with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
-                for path in sorted(Path(folder).iterdir()):
-                    archive.write(path, path.name)
-                    path.unlink()
+            arrays = _write_arrays(encoder, store, Path(folder))
+            with temporary.open("wb") as file:
+                np.savez(file, **arrays)
+    else:
+        raise InputError(f"format: {kind!r} is not one of npz, npy")
 
 
 def _blocks(encoder: nn.Module, store: GraphStore) -> Iterator[Block]:
-    """Yield a range of graphs, the embeddings of their nodes, and the means of the graphs."""
+    """Yield the ids of consecutive graphs, the embeddings of their nodes, and the means of the graphs."""
     device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
     for start in range(0, store.num_graphs, CHUNK):
-        part = slice(start, min(start + CHUNK, store.num_graphs))
+        ids = np.arange(start, min(start + CHUNK, store.num_graphs))
         with torch.no_grad():
-            batch = store.cut(np.arange(part.start, part.stop)).to(device)
+            batch = store.cut(ids).to(device)
             h = encoder(batch)
-            yield part, h.cpu().numpy(), batch.mean(h).cpu().numpy()
+            yield ids, h.cpu().numpy(), batch.mean(h).cpu().numpy()
 
 
-def _graph_of(store: GraphStore, part: slice) -> Array:
-    """[n] the graph of each node in a range of graphs."""
-    return np.repeat(np.arange(part.start, part.stop), np.diff(store.node_ptr[part.start : part.stop + 1]))
-
-
-def _write_arrays(folder: Path, blocks: Iterator[Block], store: GraphStore) -> None:
+def _write_arrays(encoder: nn.Module, store: GraphStore, folder: Path) -> dict[str, Any]:
+    """Write the arrays, and return them memory-mapped, by name."""
     arrays: dict[str, Array] = {}
 
     def put(name: str, start: int, rows: Array, total: int) -> None:
@@ -105,8 +87,9 @@ def _write_arrays(folder: Path, blocks: Iterator[Block], store: GraphStore) -> N
         arrays[name][start : start + len(rows)] = rows
 
     put("node_ptr", 0, np.asarray(store.node_ptr), len(store.node_ptr))
-    for part, h, means in blocks:
-        start = int(store.node_ptr[part.start])
+    for ids, h, means in _blocks(encoder, store):
+        start = int(store.node_ptr[ids[0]])
         put("embeddings", start, h, store.num_nodes)
-        put("graph", start, _graph_of(store, part), store.num_nodes)
-        put("graph_means", part.start, means, store.num_graphs)
+        put("graph", start, np.repeat(ids, store.node_ptr[ids + 1] - store.node_ptr[ids]), store.num_nodes)
+        put("graph_means", int(ids[0]), means, store.num_graphs)
+    return arrays

@@ -2,7 +2,6 @@
 
 import copy
 import inspect
-from collections.abc import Callable
 from typing import Any, get_args
 
 import torch
@@ -15,14 +14,13 @@ from same.graphs.batch import GraphBatch
 from same.nn.norm import unit_norm
 from same.nn.sparse import propagate
 
+KINDS: tuple[str, ...] = get_args(Config.model_fields["encoder"].annotation)
+_NAMED = {"batch": "batch", "batch_size": "num_graphs", "edge_attr": "edge_attr", "edge_weight": "edge_weight"}
+"""Attributes of a batch by the argument of `forward` that takes them."""
+
 
 class GCNLayer(nn.Module):
-    """Graph convolution (Kipf & Welling, 2017): H′ = Â H W + b.
-
-    Args:
-        columns: width of H.
-        width: width of H′.
-    """
+    """Graph convolution (Kipf & Welling, 2017): H′ = Â H W + b."""
 
     def __init__(self, columns: int, width: int) -> None:
         super().__init__()
@@ -57,24 +55,12 @@ class BatchNorm(nn.BatchNorm1d):
 
     def forward(self, h: Tensor) -> Tensor:
         """Map [n, width] to [n, width]."""
-        return F.batch_norm(
-            h,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            training=self.training and len(h) > 1,
-            momentum=0.1,
-            eps=self.eps,
-        )
+        by_batch = self.training and len(h) > 1
+        return F.batch_norm(h, self.running_mean, self.running_var, self.weight, self.bias, by_batch)
 
 
 class Dropout(nn.Module):
-    """Dropout that draws from a generator of its own, which `seed_dropout` seeds; unseeded, from torch's global one.
-
-    Args:
-        p: probability of setting a number to 0.
-    """
+    """Dropout that draws from a generator of its own, which `seed_dropout` seeds; unseeded, from torch's global one."""
 
     def __init__(self, p: float) -> None:
         super().__init__()
@@ -94,9 +80,8 @@ class Dropout(nn.Module):
 
 def seed_dropout(model: nn.Module, seed: int) -> None:
     """Seed the dropout layers of a model, each with a generator of its own."""
-    layers = (module for module in model.modules() if isinstance(module, Dropout))
-    for number, layer in enumerate(layers):
-        device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    for number, layer in enumerate(module for module in model.modules() if isinstance(module, Dropout)):
         if layer.generator is None or layer.generator.device != device:
             layer.generator = torch.Generator(device)
         layer.generator.manual_seed((seed + number) % 2**63)
@@ -136,8 +121,7 @@ class Encoder(nn.Module):
         batch_norm: bool = False,
     ) -> None:
         super().__init__()
-        make = _layer(kind)
-        self.layers = nn.ModuleList(make(columns if i == 0 else width, width) for i in range(layers))
+        self.layers = nn.ModuleList(_layer(kind, width if i else columns, width) for i in range(layers))
         self.norms = nn.ModuleList(BatchNorm(width) for _ in range(layers if batch_norm else 0))
         self.dropout = Dropout(dropout)
         self.width, self.residual, self.unit_norm = width, residual, unit_norm
@@ -176,7 +160,8 @@ class PyGEncoder(nn.Module):
 
     def forward(self, batch: GraphBatch) -> Tensor:
         """Return the [n, width] embeddings of the nodes of a batch."""
-        h = self.module(batch.x, batch.edge_index, **{name: _NAMED[name](batch) for name in self._names})
+        named = {name: getattr(batch, _NAMED[name], None) for name in self._names}
+        h = self.module(batch.x, batch.edge_index, **named)
         self.width = self.width or h.shape[-1]
         if h.shape != (batch.num_nodes, self.width):
             raise InputError(
@@ -185,23 +170,8 @@ class PyGEncoder(nn.Module):
         return h
 
 
-_NAMED: dict[str, Callable[[GraphBatch], Any]] = {
-    "batch": lambda batch: batch.batch,
-    "batch_size": lambda batch: batch.num_graphs,
-    "edge_attr": lambda batch: getattr(batch, "edge_attr", None),
-    "edge_weight": lambda batch: getattr(batch, "edge_weight", None),
-}
-
-
 def check_encoder(encoder: nn.Module, first: GraphBatch, second: GraphBatch, *, second_order: bool) -> None:
-    """Refuse an encoder that mixes graphs, or that cannot be differentiated as often as training needs.
-
-    Args:
-        encoder: encoder to check; a copy is used.
-        first: one graph.
-        second: another graph.
-        second_order: whether training differentiates the encoder twice.
-    """
+    """Refuse an encoder that mixes two graphs, or that cannot be differentiated as often as training needs."""
     encoder = copy.deepcopy(encoder).eval()
     with torch.no_grad():
         apart = torch.cat([encoder(first), encoder(second)])
@@ -216,9 +186,8 @@ def check_encoder(encoder: nn.Module, first: GraphBatch, second: GraphBatch, *, 
     if second_order:
         parameters = [p for p in encoder.parameters() if p.requires_grad]
         try:
-            gradients = torch.autograd.grad(
-                encoder(first).square().sum(), parameters, create_graph=True, allow_unused=True
-            )
+            loss = encoder(first).square().sum()
+            gradients = torch.autograd.grad(loss, parameters, create_graph=True, allow_unused=True)
             total = torch.stack([g.square().sum() for g in gradients if g is not None]).sum()
             torch.autograd.grad(total, parameters, allow_unused=True)
         except RuntimeError as error:
@@ -230,35 +199,20 @@ def check_encoder(encoder: nn.Module, first: GraphBatch, second: GraphBatch, *, 
 
 def make_encoder(config: Config, columns: int) -> Encoder:
     """Build the encoder of a configuration; torch's global generator initialises it."""
-    return Encoder(
-        columns,
-        kind=config.encoder,
-        layers=config.layers,
-        width=config.width,
-        residual=config.residual,
-        unit_norm=config.unit_norm,
-        batch_norm=config.batch_norm,
-        dropout=config.dropout,
-    )
+    same_names = {"layers", "width", "residual", "unit_norm", "batch_norm", "dropout"}
+    return Encoder(columns, kind=config.encoder, **config.model_dump(include=same_names))
 
 
-KINDS: tuple[str, ...] = get_args(Config.model_fields["encoder"].annotation)
-
-
-def _layer(kind: str) -> Callable[[int, int], nn.Module]:
+def _layer(kind: str, columns: int, width: int) -> nn.Module:
     if kind == "gcn":
-        return GCNLayer
+        return GCNLayer(columns, width)
     if kind not in KINDS:
         raise InputError(f"encoder: {kind!r} is not one of {', '.join(KINDS)}")
     from torch_geometric import nn as pyg
 
-    def gin(columns: int, width: int) -> nn.Module:
-        return pyg.GINConv(nn.Sequential(nn.Linear(columns, width), nn.ReLU(), nn.Linear(width, width)))
-
-    layers: dict[str, Callable[[int, int], Any]] = {
-        "gin": gin,
-        "gat": pyg.GATConv,
-        "sage": pyg.SAGEConv,
-        "cheb": lambda columns, width: pyg.ChebConv(columns, width, K=3),
-    }
-    return lambda columns, width: PyGLayer(layers[kind](columns, width))
+    if kind == "gin":
+        network = nn.Sequential(nn.Linear(columns, width), nn.ReLU(), nn.Linear(width, width))
+        return PyGLayer(pyg.GINConv(network))
+    if kind == "cheb":
+        return PyGLayer(pyg.ChebConv(columns, width, K=3))
+    return PyGLayer((pyg.GATConv if kind == "gat" else pyg.SAGEConv)(columns, width))

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-EPSILON = 1e-12
-"""Added to the squared length of a row, so that derivatives are finite at 0."""
+_EPSILON = 1e-12  # Derivatives are finite at 0.
 
 
 def unit_norm(s: Tensor) -> Tensor:
@@ -23,7 +22,7 @@ def unit_norm(s: Tensor) -> Tensor:
 class _UnitNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, s: Tensor) -> Tensor:
-        r = torch.linalg.vector_norm(s, dim=1, keepdim=True).square_().add_(EPSILON).rsqrt_()
+        r = torch.linalg.vector_norm(s, dim=1, keepdim=True).square_().add_(_EPSILON).rsqrt_()
         y = s * r
         # y is kept as a constant outside the graph: `_Gradient` accounts for its dependence on s.
         ctx.constants = y.detach(), r

@@ -34,12 +34,6 @@ def pair_scores(h: Tensor, weight: Tensor, pairs: Tensor | None, pair: Pair) -> 
     [u, v] · [a, b] is (H a)_u + (H b)_v, which needs no array of pairs. For [|u − v|, u ⊙ v] the derivatives are sums
     over the pairs of a node, so the signs of u − v are the only array of pairs that is kept.
 
-    Args:
-        h: [n, w] rows.
-        weight: [2w] weights.
-        pairs: [2, p] indices of rows.
-        pair: kind of features.
-
     >>> h = torch.tensor([[1.0], [3.0]])
     >>> pair_scores(h, torch.tensor([10.0, 1.0]), torch.tensor([[0], [1]]), "symmetric")
     tensor([23.])
@@ -53,10 +47,6 @@ def pair_scores(h: Tensor, weight: Tensor, pairs: Tensor | None, pair: Pair) -> 
 
 def check_pairs(pairs: Any, node_ptr: np.ndarray) -> np.ndarray:
     """Return [2, p] pairs of nodes as an array, after checking that both ends are nodes of the same graph.
-
-    Args:
-        pairs: pairs of nodes, counted through all graphs.
-        node_ptr: [g+1] offsets of the nodes of each graph.
 
     >>> check_pairs([[0], [2]], np.array([0, 2, 4]))
     Traceback (most recent call last):

@@ -13,9 +13,7 @@ from same.nn.embedding import encode_once
 from same.probes.protocols import Case, Encode, Features
 from same.seeding import stream
 
-LARGE_BYTES = 2**30
-"""Embeddings that would take more memory than this go to disk."""
-
+LARGE_BYTES = 2**30  # Embeddings that would take more memory than this go to disk.
 _GRAPHS = 512  # Per block; each block draws its own examples.
 
 
@@ -30,13 +28,7 @@ def disk_features(
     """Memory-mapped features, and labels, of each case by part of the split.
 
     Memory grows with the number of examples, by a few bytes each, and not with the width of the embeddings.
-
-    Args:
-        experiment: set and split.
-        cases: tasks and protocols.
-        encode: encoder.
-        folder: empty folder for the files.
-        most_graphs: largest number of graphs of each part, drawn at random; all by default.
+    With `most_graphs`, each part is a random sample of so many graphs.
     """
     seed, k = experiment.config.seed, experiment.config.split
     features: Features = {case: {} for case in cases}

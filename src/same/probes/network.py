@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from same.graphs.batch import GraphBatch
 from same.graphs.examples import Examples
-from same.graphs.flat import Array, pointers, ranges
+from same.graphs.flat import Array, ranges
 from same.linear.rows import column_scaling
 from same.seeding import forked_torch
 from same.tasks.task import GraphTask
@@ -66,13 +65,11 @@ def standardised(train: Examples, *others: Examples) -> list[Examples]:
 
 
 def take(examples: Examples, ids: Array) -> Examples:
-    """The examples of some graphs of a batch, without edges: heads need embeddings only."""
+    """The examples of some graphs of a batch."""
     batch, h = examples.inputs, cast(Tensor, examples.embeddings)
     starts = batch.node_ptr.numpy()
-    sizes = np.diff(starts)[ids]
-    nodes, ptr = ranges(starts[:-1][ids], sizes), torch.from_numpy(pointers(sizes))
-    part = GraphBatch(batch.x[nodes], batch.edges[:, :0], ptr, torch.zeros_like(ptr), batch.graph_ids[ids])
-    taken = replace(examples, inputs=part, embeddings=h[nodes])
+    nodes = ranges(starts[:-1][ids], np.diff(starts)[ids])
+    taken = replace(examples, inputs=batch.take(ids), embeddings=h[nodes])
     if examples.index is None:
         return replace(taken, y=examples.y[nodes if len(examples.y) == batch.num_nodes else ids])
     place = np.full(batch.num_nodes, -1)

@@ -17,9 +17,7 @@ from same.metrics import scores
 from same.tasks.link_prediction import LinkPrediction, numbered_pair
 from same.tasks.task import GraphTask, share
 
-Encode = Callable[[Any], Tensor]
-"""From a batch of graphs to node embeddings."""
-
+Encode = Callable[[Any], Tensor]  # From a batch of graphs to node embeddings.
 Protocol = Literal["paper", "released"]
 
 

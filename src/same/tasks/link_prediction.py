@@ -90,12 +90,8 @@ def _examples(batch: GraphBatch, edges: Array, others: Array, rng: np.random.Gen
 
 
 def _non_edges(batch: GraphBatch, wanted: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """[2, p] random non-edges without repeats, and [p] the graph of each, sorted.
-
-    The pairs u < v of a graph of n nodes are numbered 0..n(n-1)/2-1 row by row, and the non-edges are numbered among
-    themselves. Distinct numbers of non-edges are drawn, converted to numbers of pairs, and then to pairs.
-    There are [g] `wanted` ones for each graph; a graph with fewer gives all of them.
-    """
+    """[2, p] random non-edges without repeats, [g] `wanted` or all of each graph, and [p] the graph of each, sorted."""
+    # Pairs u < v are numbered row by row, and non-edges among themselves. Numbers of non-edges are drawn.
     starts, edge_ptr = batch.node_ptr.numpy(), batch.edge_ptr.numpy()
     n, m = np.diff(starts), np.diff(edge_ptr)
     free = n * (n - 1) // 2 - m

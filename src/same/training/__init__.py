@@ -1,9 +1,4 @@
-"""Training: the loop around any method, and the rules that act between its steps.
-
->>> from same.training import Schedule as Schedule
->>> Schedule(epochs=10, steps_per_epoch=4).steps
-40
-"""
+"""Training: the loop around any method, and the rules that act between its steps."""
 
 from same.training.averaging import Averaging as Averaging
 from same.training.checkpoint import Checkpoint as Checkpoint

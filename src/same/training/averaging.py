@@ -20,18 +20,16 @@ class Averaging(Rule):
     def __init__(self, decay: float) -> None:
         self.decay = decay
 
-    def begin(self, training: Training, schedule: Schedule) -> bool:
+    def begin(self, training: Training, schedule: Schedule) -> None:
         """Start at the parameters of the model, or at the mean of a checkpoint."""
         if not training.average:
             training.average = {name: p.detach().clone() for name, p in training.model.named_parameters()}
-        return False
 
-    def after(self, training: Training, schedule: Schedule) -> bool:
+    def after(self, training: Training, schedule: Schedule) -> None:
         """Update the mean."""
         decay = min(self.decay, training.step / (training.step + 9))
         parameters = [p.detach() for p in training.model.parameters()]
         torch._foreach_lerp_(list(training.average.values()), parameters, 1 - decay)
-        return False
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torch import Tensor
@@ -31,37 +31,26 @@ class Checkpoint(Rule):
     ) -> None:
         self.folder, self.key, self.stop, self.seconds = folder, key, stop, seconds
 
-    def begin(self, training: Training, schedule: Schedule) -> bool:
+    def begin(self, training: Training, schedule: Schedule) -> None:
         """Save the state before the first step."""
         self.stop()  # First poll: from here on there is state worth saving.
         if training.step == 0:
             self._save(training)
-        return False
 
-    def after(self, training: Training, schedule: Schedule) -> bool:
+    def after(self, training: Training, schedule: Schedule) -> None:
         """Save if it is time, and stop if asked to."""
         if training.validated or training.untimed() > self.seconds:
             self._save(training)
         if training.ranks.any(self.stop()):
             self._save(training)
             raise InterruptedTraining
-        return False
 
     def _save(self, training: Training) -> None:
         """Write the checkpoint, which holds everything, and the history, which repeats a part of it for people."""
         training.add_time()
         if training.ranks.rank:
             return
-        groups = {
-            "model": training.model.state_dict(),
-            "weighting": training.weighting.state_dict(),
-            "average": training.average,
-            "best": training.best,
-        }
-        tensors = {f"{group}.{name}": value for group, values in groups.items() for name, value in values.items()}
-        for number, slots in training.optimiser.state_dict()["state"].items():
-            tensors |= {f"adam.{number}.{slot}": value for slot, value in slots.items()}
-        plain = {name: getattr(training, name) for name in _PLAIN}
+        tensors, plain = _state(training)
         with atomic(self.folder / CHECKPOINT) as temporary:
             save_tensors(tensors, temporary, {**plain, "key": self.key})
             if (self.folder / CHECKPOINT).is_file():
@@ -71,28 +60,22 @@ class Checkpoint(Rule):
 
 def restore(training: Training, folder: Path | None, key: str) -> None:
     """Restore a training from the checkpoint in a folder, if there is one, on all ranks."""
-    ranks = training.ranks
 
-    def first() -> tuple[dict[str, object], ...]:
+    def first() -> tuple[dict[str, Tensor], Record]:
         if folder is not None:
             _restore(training, folder, key)
-        plain = {name: getattr(training, name) for name in (*_PLAIN, "average", "best")}
-        cpu = {name: value.cpu() for name, value in training.model.state_dict().items()}
-        return plain, cpu, training.weighting.state_dict(), training.optimiser.state_dict()
+        tensors, plain = _state(training)
+        return {name: value.cpu() for name, value in tensors.items()}, plain
 
-    plain, model, weighting, optimiser = ranks.first(first)
-    if ranks.rank:
-        training.model.load_state_dict(model)
-        training.weighting.load_state_dict(weighting)
-        training.optimiser.load_state_dict(optimiser)
-        for name, value in plain.items():
-            setattr(training, name, value)
+    state = training.ranks.first(first)
+    if training.ranks.rank:
+        _put_back(training, *state)
     devices = {name: p.device for name, p in training.model.named_parameters()}
     training.average = {name: training.average[name].to(devices[name]) for name in devices if name in training.average}
 
 
 def _restore(training: Training, folder: Path, key: str) -> None:
-    for path in checkpoints(folder):
+    for path in _checkpoints(folder):
         try:
             tensors, plain = load_tensors(path)
         except DamagedError as error:
@@ -106,6 +89,20 @@ def _restore(training: Training, folder: Path, key: str) -> None:
             raise InputError(f"{path}: does not fit the model ({error}); delete it to start the run again") from error
         _repair_history(folder, training.history)
         return
+
+
+def _state(training: Training) -> tuple[dict[str, Tensor], Record]:
+    """Return the tensors of a training, by group and name, and its plain values."""
+    slots = training.optimiser.state_dict()["state"]
+    groups = {
+        "model": training.model.state_dict(),
+        "weighting": training.weighting.state_dict(),
+        "average": training.average,
+        "best": training.best,
+        "adam": {f"{number}.{slot}": value for number, values in slots.items() for slot, value in values.items()},
+    }
+    tensors = {f"{group}.{name}": value for group, values in groups.items() for name, value in values.items()}
+    return tensors, {name: getattr(training, name) for name in _PLAIN}
 
 
 def _put_back(training: Training, tensors: dict[str, Tensor], plain: Record) -> None:
@@ -125,14 +122,14 @@ def _put_back(training: Training, tensors: dict[str, Tensor], plain: Record) -> 
         setattr(training, name, plain[name])
 
 
-def checkpoints(folder: Path) -> Iterator[Path]:
-    """Yield the checkpoints of a run, the last one first; the caller stops at the first that can be read."""
-    yield from (path for name in (CHECKPOINT, PREVIOUS) if (path := folder / name).is_file())
+def _checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of a run, the last one first."""
+    return [path for path in (folder / CHECKPOINT, folder / PREVIOUS) if path.is_file()]
 
 
 def read_state(folder: Path) -> Record:
     """Return the plain values of a run's checkpoint (`history`, `cpu_seconds`, …); empty without a valid one."""
-    for path in checkpoints(folder):
+    for path in _checkpoints(folder):
         try:
             return read_header(path)
         except DamagedError as error:

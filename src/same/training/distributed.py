@@ -1,8 +1,4 @@
-"""Training one model in several processes: each rank draws its own episodes, and all take the same steps.
-
-`torchrun` starts the ranks. A step averages the gradients of all episodes, so N ranks with one episode each do what one
-process does with N episodes per step.
-"""
+"""Training one model in several processes: each rank draws its own episodes, and all take the same steps."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -16,9 +12,6 @@ from torch import Tensor, nn
 from same.errors import InputError
 
 T = TypeVar("T")
-
-TIMEOUT = 300.0
-"""Seconds that a rank waits for the others."""
 
 
 class LostRankError(Exception):
@@ -36,7 +29,7 @@ class Ranks:
 
     def any(self, flag: bool) -> bool:
         """Return whether the flag is set on any rank."""
-        return flag
+        return any(self.gather(flag))
 
     def gather(self, value: T) -> list[T]:
         """Return the values of all ranks."""
@@ -50,31 +43,23 @@ class Ranks:
 ALONE = Ranks()
 
 
-class ProcessGroup(Ranks):
+class _ProcessGroup(Ranks):
     """The ranks of a process group of torch.distributed."""
 
     def __init__(self) -> None:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
-        self._device = torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
 
     def sum(self, vector: Tensor) -> Tensor:
-        """Return the sum over all ranks, with the same bits on each."""
         vector = vector.clone()
         self._call(lambda: dist.all_reduce(vector))
         return vector
 
-    def any(self, flag: bool) -> bool:
-        """Return whether the flag is set on any rank."""
-        return bool(self.sum(torch.tensor(float(flag), device=self._device)))
-
     def gather(self, value: T) -> list[T]:
-        """Return the values of all ranks."""
         values: list[Any] = [None] * self.size
         self._call(lambda: dist.all_gather_object(values, value))
         return values
 
     def first(self, make: Callable[[], T]) -> T:
-        """Call a function on the first rank, and return its result, or raise its error, on all ranks."""
         result: list[Any] = [None, None]
         if self.rank == 0:
             try:
@@ -94,7 +79,7 @@ class ProcessGroup(Ranks):
             raise LostRankError(f"rank {self.rank}: another rank has ended or does not answer ({reason})") from None
 
 
-def join(device: str = "auto", timeout: float = TIMEOUT) -> Ranks:
+def join(device: str = "auto", timeout: float = 300.0) -> Ranks:
     """Return the ranks that `torchrun` started this process with; without `torchrun`, a single process."""
     size, local = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("LOCAL_RANK", "0"))
     if size < 2:
@@ -108,7 +93,7 @@ def join(device: str = "auto", timeout: float = TIMEOUT) -> Ranks:
         dist.init_process_group("nccl" if gpus else "gloo", timeout=timedelta(seconds=timeout))
     except (RuntimeError, ValueError) as error:
         raise LostRankError(f"the {size} ranks cannot connect ({str(error).splitlines()[0]})") from None
-    return ProcessGroup()
+    return _ProcessGroup()
 
 
 def leave() -> None:
@@ -120,8 +105,7 @@ def leave() -> None:
 class Accumulator:
     """Accumulates gradients and buffers over several episodes in one flat vector, for a single all-reduce.
 
-    Every episode starts from the same buffers (running statistics, learned weights), and their mean is kept. The last
-    entries of the vector say which parameters have a gradient; the others are left alone.
+    Every episode starts from the same buffers (running statistics, learned weights), and their mean is kept.
     """
 
     def __init__(self, modules: Sequence[nn.Module]) -> None:
@@ -138,6 +122,7 @@ class Accumulator:
     def add(self) -> None:
         """Add the gradients and buffers that an episode left."""
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        # Parameters without a gradient are left alone.
         present = torch.tensor([float(p.grad is not None) for p in self.parameters]).to(gradients[0])
         vector = torch.cat([part.reshape(-1) for part in (*gradients, *self.buffers, present)])
         self.total = vector if self.total is None else self.total.add_(vector)

@@ -19,8 +19,7 @@ from same.seeding import forked_torch
 from same.training.distributed import ALONE, Accumulator, Ranks
 from same.weighting import Weighting
 
-Record = dict[str, Any]
-"""The result of one validation: step, epoch, objective, and loss and score by task."""
+Record = dict[str, Any]  # The result of one validation: step, epoch, objective, and loss and score by task.
 
 
 class Sampler(Protocol):
@@ -163,13 +162,11 @@ class Training:
 class Rule:
     """Something that happens between the steps: averaging, validation, stopping, checkpoints, progress."""
 
-    def begin(self, training: Training, schedule: Schedule) -> bool:
-        """Act before the first step; return whether training is over."""
-        return False
+    def begin(self, training: Training, schedule: Schedule) -> bool | None:
+        """Act before the first step; return True if training is over."""
 
-    def after(self, training: Training, schedule: Schedule) -> bool:
-        """Act after a step; return whether training is over."""
-        return False
+    def after(self, training: Training, schedule: Schedule) -> bool | None:
+        """Act after a step; return True if training is over."""
 
     def end(self, training: Training) -> None:
         """Act after the last step."""
@@ -239,11 +236,10 @@ def _gradients(
     # A resumed step draws the same numbers.
     seed = training.seeds(number)
     seed_dropout(training.model, seed)
-    training.weighting.seed(seed)
     batch = training.on_device(sampler.draw(*divmod(number, sampler.steps)))
     for part in method.parts(batch):
         seen[part.task.name] += len(part.support.y) + len(part.target.y)
-    with forked_torch(seed) if training.isolate else nullcontext():
+    with forked_torch(seed) if training.isolate or training.weighting.draws else nullcontext():
         losses = method.losses(training.model, batch)
         values = {task: loss.item() for task, loss in losses.items()}
         for task, value in values.items():

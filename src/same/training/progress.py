@@ -23,18 +23,16 @@ class Report(Rule):
 
     report: ReportFunction
 
-    def begin(self, training: Training, schedule: Schedule) -> bool:
+    def begin(self, training: Training, schedule: Schedule) -> None:
         """Report the validation before the first step."""
         if training.step == 0 and training.validated:
             self.report(0, schedule.steps, training.history[-1])
-        return False
 
-    def after(self, training: Training, schedule: Schedule) -> bool:
+    def after(self, training: Training, schedule: Schedule) -> None:
         """Report a step, and the validation that followed it."""
         self.report(training.step, schedule.steps, {"losses": training.losses})
         if training.validated:
             self.report(training.step, schedule.steps, training.history[-1])
-        return False
 
 
 class TensorBoard:
@@ -57,12 +55,7 @@ class TensorBoard:
 
 
 class Progress:
-    """Shows losses and scores per task while a model trains; passed to the training loop as `report`.
-
-    Args:
-        quiet: print nothing.
-        board: TensorBoard log that receives every record as well.
-    """
+    """Shows losses and scores per task while a model trains, and passes every record on to TensorBoard."""
 
     def __init__(self, quiet: bool = False, board: TensorBoard | None = None) -> None:
         self.quiet, self.board = quiet, board

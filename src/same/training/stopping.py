@@ -33,17 +33,15 @@ class Validation(Rule):
     ) -> None:
         self.method, self.episodes, self.on, self.weights = method, episodes, on, dict(weights or {})
 
-    def begin(self, training: Training, schedule: Schedule) -> bool:
+    def begin(self, training: Training, schedule: Schedule) -> None:
         """Validate the model before the first step."""
         if not training.history:
             self._validate(training, epoch=0)
-        return False
 
-    def after(self, training: Training, schedule: Schedule) -> bool:
+    def after(self, training: Training, schedule: Schedule) -> None:
         """Validate if it is time."""
         if schedule.validates(training.step):
             self._validate(training, schedule.epoch(training.step))
-        return False
 
     def end(self, training: Training) -> None:
         """Leave the model in its best state."""

@@ -24,19 +24,14 @@ class GradNorm(Weighting):
         lr: learning rate of the weights.
     """
 
-    w: Tensor
-    first: Tensor
-    moments: Tensor
-    steps: Tensor
-
     def __init__(self, tasks: Sequence[str], alpha: float = 1.5, lr: float = 0.025) -> None:
         super().__init__()
         self.tasks, self.alpha, self.lr = list(tasks), alpha, lr
-        self.register_buffer("w", torch.ones(len(self.tasks)))
-        self.register_buffer("first", torch.zeros(len(self.tasks)))
+        self.w: Tensor = nn.Buffer(torch.ones(len(self.tasks)))
+        self.first = nn.Buffer(torch.zeros(len(self.tasks)))
         # The state of Adam, as buffers, so that checkpoints hold it.
-        self.register_buffer("moments", torch.zeros(2, len(self.tasks)))
-        self.register_buffer("steps", torch.zeros(()))
+        self.moments = nn.Buffer(torch.zeros(2, len(self.tasks)))
+        self.steps: Tensor = nn.Buffer(torch.zeros(()))
 
     def weigh(self, losses: Mapping[str, Tensor]) -> Tensor:
         """Return the one loss of some or all of the tasks."""

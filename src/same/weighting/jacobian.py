@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from same.errors import InputError
-from same.seeding import forked_torch
 from same.weighting.weighting import Weighting, shared_parameters
 
 
@@ -17,14 +16,11 @@ class Jacobian(Weighting):
         name: name of an aggregator of `torchjd.aggregation`, in any case: `upgrad`, `pcgrad`, `mgda`, …
     """
 
+    draws = True  # Some aggregators visit the tasks in random order.
+
     def __init__(self, name: str) -> None:
         super().__init__()
         self.aggregator = _aggregator(name)
-        self._seed = 0
-
-    def seed(self, seed: int) -> None:
-        """Seed the next aggregation; some aggregators visit the tasks in random order."""
-        self._seed = seed
 
     def backward(self, losses: Mapping[str, Tensor], model: nn.Module) -> None:
         """Write the aggregate into the shared parameters and the sums of gradients into all others."""
@@ -38,8 +34,7 @@ class Jacobian(Weighting):
             for p, g in zip(others, gradients[len(shared) :], strict=True):
                 if g is not None:
                     p.grad = g if p.grad is None else p.grad + g
-        with forked_torch(self._seed):
-            aggregate = self.aggregator(torch.stack(rows))
+        aggregate = self.aggregator(torch.stack(rows))
         for p, part in zip(shared, aggregate.split([p.numel() for p in shared]), strict=True):
             p.grad = part.reshape(p.shape).clone()
 

@@ -18,6 +18,8 @@ class Weighting(nn.Module):
     tensor(5.)
     """
 
+    draws = False  # Whether `backward` draws from torch's global generator.
+
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         super().__init__()
         self.weights = dict(weights or {})
@@ -29,9 +31,6 @@ class Weighting(nn.Module):
     def backward(self, losses: Mapping[str, Tensor], model: nn.Module) -> None:
         """Write the gradients to descend along into the parameters."""
         self.weigh(losses).backward()
-
-    def seed(self, seed: int) -> None:
-        """Seed the draws of the next `backward`, if it makes any."""
 
 
 def shared_parameters(model: nn.Module) -> list[nn.Parameter]:

@@ -1,4 +1,4 @@
-"""Speed of the package compared with plain PyG and scikit-learn: `make bench`, or `same bench`.
+"""Speed of the package compared with plain PyG and scikit-learn: `make bench`.
 
 Every row is a ratio of CPU times from one run, in which the contenders take turns on one thread. The JSON file has
 wall times as well.

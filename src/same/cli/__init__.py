@@ -23,7 +23,7 @@ app = typer.Typer(
     epilog="Example: same demo. The --help of every command shows an example. "
     "Exit codes: 0 success, 1 failure, 2 invalid input, 130 interrupted and saved.",
 )
-_methods = "; ".join(f"{name}: {entry.summary}" for name, entry in METHODS.items())
+_methods = "; ".join(f"{name}: {', '.join(filter(None, entry[1:]))}" for name, entry in METHODS.items())
 # In the order of `same --help`.
 app.command()(study.demo)
 app.command(epilog=f"Methods: {_methods}.")(train.train)

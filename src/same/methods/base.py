@@ -24,6 +24,7 @@ class Method(ABC):
     Attributes:
         name: name of the method.
         summary: one line about the method, for help.
+        reference: where the method is described.
         draw: static function from (store, tasks, graph ids, generator) to what one step learns from.
         draw_validation: the same for a validation episode; None if it is drawn like a step.
         has_heads: whether training leaves a head for each task.
@@ -35,6 +36,7 @@ class Method(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str] = ""
+    reference: ClassVar[str] = ""
     draw: "ClassVar[staticmethod[..., Any]]"
     draw_validation: "ClassVar[staticmethod[..., Any] | None]" = None
     has_heads: ClassVar[bool] = True

@@ -11,19 +11,24 @@ from same.errors import InputError
 
 
 class Entry(NamedTuple):
-    """A registered method: where its class is, and a one-line summary."""
+    """A registered method: where its class is, a one-line summary, and a reference."""
 
     home: str
     summary: str
+    reference: str = ""
 
 
 METHODS: dict[str, Entry] = {
-    "isame": Entry("same.methods.same:ISAME", "adapts encoder and head to each task alone (iSAME)"),
-    "esame": Entry("same.methods.same:ESAME", "adapts only the head to each task alone (eSAME)"),
-    "classical": Entry("same.methods.classical:Classical", "learns all tasks at once on every batch (Cl)"),
-    "finetuned": Entry("same.methods.finetuned:Finetuned", "classical on three tasks, then on those named (FT)"),
-    "traditional": Entry("same.methods.traditional:Traditional", "adapts to all tasks at once"),
-    "infomax": Entry("same.methods.infomax:Infomax", "self-supervised reference without labels"),
+    "isame": Entry("same.methods.same:ISAME", "adapts encoder and head to each task alone (iSAME)", "Algorithm 1"),
+    "esame": Entry("same.methods.same:ESAME", "adapts only the head to each task alone (eSAME)", "Algorithm 1"),
+    "classical": Entry(
+        "same.methods.classical:Classical", "learns all tasks at once on every batch (Cl)", "Algorithm 2"
+    ),
+    "finetuned": Entry("same.methods.finetuned:Finetuned", "classical on three tasks, then on those named (FT)", "Q2"),
+    "traditional": Entry("same.methods.traditional:Traditional", "adapts to all tasks at once", "Algorithm 3"),
+    "infomax": Entry(
+        "same.methods.infomax:Infomax", "self-supervised reference without labels", "Veličković et al. 2019"
+    ),
     "untrained": Entry("same.methods.untrained:Untrained", "the encoder at its initialisation, a floor"),
 }
 """The registered methods. A new method is one new file and one line here, or a call of `register`."""
@@ -58,7 +63,7 @@ def register(method: Any) -> Any:
     home = f"{method.__module__}:{method.__qualname__}"
     if name in METHODS and METHODS[name].home != home:
         raise InputError(f"method: the name {name!r} is taken; choose another one")
-    METHODS[name] = Entry(home, str(method.summary))
+    METHODS[name] = Entry(home, str(method.summary), str(method.reference))
     _REGISTERED[name] = method
     return method
 

@@ -81,6 +81,9 @@ class SAME(Method):
     def adapted(self, model: Any, batch: Batch, task: Task) -> Params:
         """Return θ′ adapted to one task on the training graphs."""
         support = next(examples for other, examples in batch if other.name == task.name)
+        if self.adapts == "head":
+            with torch.no_grad():  # Only the head is differentiated: the layers of the encoder need not be kept.
+                (support,) = encode_once(model.encoder, [support])
         return self.adapt(model, task, support, first_order=True)
 
     def _encoded(self, model: Any, episode: Iterable[Any]) -> Iterable[Any]:

@@ -62,6 +62,10 @@ class Traditional(Method):
 
     def adapted(self, model: Any, batch: Batch, task: Task) -> Params:
         """Return θ′ adapted to all tasks on the training graphs."""
+        if self.adapts == "head":
+            with torch.no_grad():  # Only heads are differentiated: the layers of the encoder need not be kept.
+                encoded = encode_once(model.encoder, [examples for _, examples in batch])
+            batch = [(each, examples) for (each, _), examples in zip(batch, encoded, strict=True)]
         return self._adapt(model, batch, first_order=True)
 
     def _adapt(self, model: Any, support: Batch, first_order: bool) -> Params:

@@ -26,29 +26,19 @@ NOT_SEARCHED = (
 
 @dataclass(frozen=True)
 class Parameter:
-    """A key that varies: one of several choices, or a number in a range.
-
-    Attributes:
-        name: key of the configuration.
-        choices: possible values; empty for a range.
-        low: lower end of a range; if `low` and `high` are integers, so are the values.
-        high: upper end of a range.
-        log: search the range on a logarithmic scale.
-        methods: methods that use the parameter; empty for all.
-        tasks: tasks that use the parameter; empty for all.
-    """
+    """A key of the configuration that varies: one of several choices, or a number in a range."""
 
     name: str
-    choices: tuple[Any, ...] = ()
+    choices: tuple[Any, ...] = ()  # empty for a range
     low: float = 0
     high: float = 0
-    log: bool = False
-    methods: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ()
+    log: bool = False  # whether to search the range on a logarithmic scale
+    methods: tuple[str, ...] = ()  # that use the parameter; empty for all
+    tasks: tuple[str, ...] = ()  # the same for tasks
 
     @property
     def is_integer(self) -> bool:
-        """Whether this is a range of integers."""
+        """Whether this is a range of integers: one between integers."""
         return not self.choices and isinstance(self.low, int) and isinstance(self.high, int)
 
     def sample(self, rng: np.random.Generator) -> Any:

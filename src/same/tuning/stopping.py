@@ -42,12 +42,9 @@ class MedianRule:
 
     Trials that were stopped early count with the last score they had. Otherwise the threshold would rise with
     every stopped trial.
-
-    Attributes:
-        thresholds: pairs (epoch, median score) in order of epoch; empty for a rule that stops nothing.
     """
 
-    thresholds: tuple[tuple[int, float], ...] = ()
+    thresholds: tuple[tuple[int, float], ...] = ()  # (epoch, median score) in order of epoch; empty to stop nothing
 
     @classmethod
     def from_trials(cls, done: Sequence[History] = (), stopped: Sequence[History] = ()) -> "MedianRule":

@@ -29,20 +29,15 @@ Cell = tuple[str, list[float], float | None]
 
 
 class Spec(NamedTuple):
-    """A claim: the share `share` of all cells reaches the bar.
-
-    Attributes:
-        bar: least difference from the rival, in points, or in percent of the rival if `relative`.
-        probe: probe of both models; by default the paper's.
-    """
+    """A claim: the share `share` of all cells reaches the bar."""
 
     question: str
     text: str
     cases: list[Case]
-    bar: float
+    bar: float  # least difference from the rival in points, or in percent of the rival if `relative`
     share: float = 1.0
     relative: bool = False
-    probe: str = ""
+    probe: str = ""  # of both models; by default the paper's
 
 
 _BELOW = "a linear classifier on {}-task embeddings is never more than {} points below single-task Cl"

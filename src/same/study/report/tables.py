@@ -61,19 +61,13 @@ class Line(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What a table shows.
+    """What a table shows."""
 
-    Attributes:
-        question: question of a study that asks for it; empty for every study.
-        against: model that a cell is compared with, given the cell's source and task.
-        first: heading of the labels.
-    """
-
-    question: str
+    question: str  # of a study that asks for it; empty for every study
     title: str
     lines: list[Line]
-    against: Callable[[Source, str], Source] | None = None
-    first: str = "tasks"
+    against: Callable[[Source, str], Source] | None = None  # what a cell is compared with, given its source and task
+    first: str = "tasks"  # heading of the labels
 
 
 def _block(
@@ -133,19 +127,13 @@ TABLES = {
 
 @dataclass(frozen=True)
 class Cell:
-    """Scores by split, in percent, with the published number.
-
-    Attributes:
-        against: paired comparison with classical training: on one task, in Table 4 on the same two tasks.
-        blank: whether the paper's table has nothing here.
-        planned: number of splits of the study.
-    """
+    """Scores by split, in percent, with the published number."""
 
     values: dict[int, float] = field(default_factory=dict)
     published: Published | None = None
-    against: Comparison | None = None
-    blank: bool = False
-    planned: int = 0
+    against: Comparison | None = None  # with classical training
+    blank: bool = False  # whether the paper's table has nothing here
+    planned: int = 0  # number of splits of the study
 
     @property
     def mean(self) -> float:

@@ -5,8 +5,7 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-NAMES = {"classical": "Cl", "finetuned": "FT", "isame": "iSAME", "esame": "eSAME"}
-"""Names of the methods in the paper."""
+NAMES = {"classical": "Cl", "finetuned": "FT", "isame": "iSAME", "esame": "eSAME"}  # Names of the methods in the paper.
 
 
 class Published(NamedTuple):

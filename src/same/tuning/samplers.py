@@ -15,9 +15,7 @@ from same.tuning.space import Parameter, Space, Values
 
 Records = Sequence[tuple[Values, float | None]]
 """Finished trials in order: their values, and their score or None for a failed trial."""
-
-RANDOM_TRIALS = 4
-"""Number of random trials before Ax takes over."""
+RANDOM_TRIALS = 4  # Number of random trials before Ax takes over.
 
 
 def random_search(space: Space, seed: int, records: Records, count: int) -> list[Values]:

@@ -23,13 +23,11 @@ from same.study.engines.overview import Overview
 from same.training.checkpoint import read_state
 from same.training.stopping import is_over
 from same.tuning.samplers import SAMPLERS, choose_sampler
-from same.tuning.space import Space, Values, make_space
+from same.tuning.space import MEASURED, Space, Values, make_space
 from same.tuning.stopping import History, MedianRule, scores_so_far
 
 log = logging.getLogger("same")
-
-FILE = "tune.json"
-"""The search and its proposed trials."""
+FILE = "tune.json"  # The search and its proposed trials.
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Search:
     def __post_init__(self) -> None:
         if not get(self.method).has_heads:
             raise InputError(f"--method: {self.method} has no validation score to tune for")
-        if taken := [name for name in ("dataset", "method", "tasks", "split", "seed") if name in self.settings]:
+        if taken := [name for name in MEASURED if name in self.settings]:
             raise InputError(f"--set: {taken[0]} has an option of its own in a search; use that")
         self.config({})
         if not self.space.parameters:
@@ -71,8 +69,7 @@ class Search:
 
     def config(self, values: Values) -> Config:
         """Configuration of a trial."""
-        fixed = {name: getattr(self, name) for name in ("dataset", "method", "tasks", "split", "seed")}
-        return make_config({**self.settings, **values, **fixed})
+        return make_config({**self.settings, **values, **{name: getattr(self, name) for name in MEASURED}})
 
     @property
     def default(self) -> Values | None:
@@ -248,20 +245,19 @@ def write_search(folder: Path, search: Search, proposed: Sequence[Values]) -> No
 
 def resume(search: Search, folder: Path) -> tuple[Search, list[Values]]:
     """The search with its sampler resolved, and the trials proposed so far; rejects a folder with other contents."""
-    saved, proposed = None, list[Values]()
     if (folder / FILE).is_file():
         try:
             saved, proposed = read_search(folder)
+            if search.sampler == "auto":
+                search = replace(search, sampler=saved.sampler)
+            if names := [name for name in vars(search) if getattr(saved, name) != getattr(search, name)]:
+                what = f"a search with different {', '.join(names)}"
+                raise InputError(f"{folder}: contains {what}; choose another folder")
+            return replace(search, sampler=choose_sampler(search.sampler)), proposed
         except DamagedError as error:  # Proposals depend only on earlier trials, so they can be made again.
             log.warning("%s; proposing the same trials again", error)
     elif not is_free(folder):
         raise InputError(f"{folder}: holds other files; choose another folder")
-    if saved is not None and search.sampler == "auto":
-        search = replace(search, sampler=saved.sampler)
-    if saved is not None and saved != search:
-        names = ", ".join(name for name in vars(search) if getattr(saved, name) != getattr(search, name))
-        raise InputError(f"{folder}: contains a search with different {names}; choose another folder")
     search = replace(search, sampler=choose_sampler(search.sampler))
-    if saved is None:
-        write_search(folder, search, proposed)
-    return search, proposed
+    write_search(folder, search, [])
+    return search, []

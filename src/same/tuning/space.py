@@ -13,14 +13,9 @@ from same.errors import InputError
 from same.methods.registry import METHODS
 
 Values = dict[str, Any]
-
-DEFAULT = Path(__file__).with_name("space.toml")
-"""The default search space."""
-
-NOT_SEARCHED = (
-    *("dataset", "method", "tasks", "split", "seed"),
-    *("max_epochs", "validate_every", "validation_episodes", "patience", "stop_on"),
-)
+DEFAULT = Path(__file__).with_name("space.toml")  # The default search space.
+MEASURED = ("dataset", "method", "tasks", "split", "seed")  # Keys that define what is measured.
+NOT_SEARCHED = (*MEASURED, "max_epochs", "validate_every", "validation_episodes", "patience", "stop_on")
 """Keys that define what is measured and for how long. Trials that differ in them could not be compared."""
 
 

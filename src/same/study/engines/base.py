@@ -51,8 +51,7 @@ class Event(NamedTuple):
     value: Any = None
 
 
-Engine = Callable[[Sequence[Job], int], Iterator[Event]]
-"""Executes jobs with a number of workers."""
+Engine = Callable[[Sequence[Job], int], Iterator[Event]]  # Executes jobs with a number of workers.
 
 
 def execute(

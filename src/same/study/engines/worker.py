@@ -22,8 +22,7 @@ from same.threads import limit_threads
 
 log = logging.getLogger("same")
 
-Files = dict[str, bytes]
-"""Contents of the files of a run's folder, by name."""
+Files = dict[str, bytes]  # Contents of the files of a run's folder, by name.
 
 _UPLOAD_SECONDS, _UPLOAD_SHARE = 5.0, 0.02  # Least time between two uploads, and their largest share of the time.
 

@@ -24,8 +24,7 @@ COLUMNS = ("question", "claim", "LP", "for", "verdict", "numbers", "published")
 
 Case = tuple[tuple[str, ...], str, Source | None]
 """Tasks that SAME is trained on, measured task, and rival; None for Δm, which is a difference already."""
-Cell = tuple[str, list[float], float | None]
-"""Name of a cell, differences by split, and published difference."""
+Cell = tuple[str, list[float], float | None]  # Name of a cell, differences by split, and published difference.
 
 
 class Spec(NamedTuple):

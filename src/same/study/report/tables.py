@@ -16,8 +16,7 @@ MEASURED = {"none": "", "linear": "linear probe", "network": "network probe", "o
 LABELS = {**NAMES, "traditional": "Trad", "untrained": "untrained", "raw": "raw features", "majority": "majority"}
 FLOORS = {"majority": "none", "raw": "linear", "untrained": "linear"}
 """Models that need no training, with their probes; part of every table of scores."""
-DELTA = "delta_m"
-"""In the place of a task: Δm over the tasks of a model."""
+DELTA = "delta_m"  # In the place of a task: Δm over the tasks of a model.
 UNSEEN = [(tasks, task) for tasks in PAIRS for task in TASKS if task not in tasks]
 """Pairs of tasks, each with the task that is not among them."""
 _MAIN = ("classical", *SAMES)

@@ -18,11 +18,8 @@ class Published(NamedTuple):
 @cache
 def _table() -> dict[tuple[str, ...], Published]:
     text = resources.files("same.study").joinpath("published.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    keys = ("question", "trained_on", "measured", "model", "dataset")
-    return {
-        tuple(r[k] for k in keys): Published(float(r["value"]), float(r["std"]) if r["std"] else None) for r in rows
-    }
+    rows = csv.reader(text.splitlines()[1:])
+    return {tuple(key): Published(float(value), float(std) if std else None) for _, *key, value, std in rows}
 
 
 def published(question: str, tasks: tuple[str, ...], measured: str, method: str, dataset: str) -> Published | None:

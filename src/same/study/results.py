@@ -96,17 +96,18 @@ class Results:
         """Write both tables as a whole, in an order that gives equal bytes for equal contents."""
         runs = sorted(self.runs.values(), key=lambda run: (run.dataset, run.method, run.tasks, run.split, run.run))
         scores = [(run.run, *score) for run in runs for score in self.scores[run.run]]
-        content = gzip.compress(_to_csv([("run", *Score._fields), *scores]), mtime=0)
+        content = gzip.compress(csv_text([("run", *Score._fields), *scores]).encode(), mtime=0)
         # Scores first: a run counts as finished once `runs.csv` has it.
-        for name, table in ((SCORES_TABLE, content), (RUNS_TABLE, _to_csv([Run._fields, *runs]))):
+        for name, table in ((SCORES_TABLE, content), (RUNS_TABLE, csv_text([Run._fields, *runs]).encode())):
             with atomic(folder / name) as temporary:
                 temporary.write_bytes(table)
 
 
-def _to_csv(rows: Iterable[Iterable[Any]]) -> bytes:
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as CSV: tuples are joined by +, dictionaries are JSON."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(map(_format, row) for row in rows)
-    return text.getvalue().encode()
+    return text.getvalue()
 
 
 def _format(value: Any) -> Any:

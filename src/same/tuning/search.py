@@ -211,10 +211,10 @@ def _read_trial(search: Search, folder: Path, number: int, values: Values, rule:
     config = search.config(values)
     place = folder / RUNS / config.key
     history, result = read_history(place), finished(place)
-    trial = Trial(number, values, "done" if history and result else "open", history)
-    trial = replace(trial, cpu_seconds=float((result or read_state(place)).get("cpu_seconds", 0.0)))
+    seconds = float((result or read_state(place)).get("cpu_seconds", 0.0))
+    trial = Trial(number, values, "done" if history and result else "open", history, seconds)
     if (error := read_error(folder, config.key)) is not None:
-        return replace(trial, state="failed", error=error.splitlines()[0])
+        return replace(trial, state="failed", error=error)
     # The last validation of a complete training comes too late to stop it.
     ended = history and is_over(history, get(config.method).epochs(config), config.patience)
     if (cut := rule.cut(history[:-1] if ended else history)) is not None:

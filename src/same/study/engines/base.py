@@ -90,9 +90,9 @@ def record_failure(folder: Path, event: Event) -> None:
 
 
 def read_error(folder: Path, key: str) -> str | None:
-    """Error of a failed run of a study or search; None if it has not failed."""
+    """First line of the error of a failed run of a study or search; None if it has not failed."""
     try:
-        return str(read_json(folder / ERRORS / f"{key}.json").get("error", "unknown"))
+        return str(read_json(folder / ERRORS / f"{key}.json").get("error", "unknown")).partition("\n")[0]
     except FileNotFoundError:
         return None
     except DamagedError as error:

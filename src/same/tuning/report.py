@@ -77,7 +77,8 @@ def _draw(tuning: Tuning) -> str:
     for p in tuning.search.space.parameters:
         axes = panel(p.name, xscale="log" if p.log else "linear")
         axes.minorticks_off()
-        axes.scatter([p.number(trial.values[p.name]) for trial in trials], scores, **style)
+        values = [trial.values[p.name] for trial in trials]
+        axes.scatter(list(map(p.choices.index, values)) if p.choices else values, scores, **style)
         if p.choices:
             axes.set_xticks(range(len(p.choices)), [str(choice) for choice in p.choices])
     text = io.StringIO()

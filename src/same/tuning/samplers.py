@@ -1,7 +1,4 @@
-"""Samplers: which configurations a search tries next. A custom sampler is one function like `random_search`.
-
-Proposals depend only on the space, the seed and the earlier trials, so a resumed search proposes the same trials.
-"""
+"""Samplers: functions of the space, the seed and the earlier trials that propose the next, like `random_search`."""
 
 import logging
 import warnings

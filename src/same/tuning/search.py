@@ -1,9 +1,4 @@
-"""A search for the best configuration of a method. It can be interrupted and resumed at any point.
-
-Trials are proposed in rounds. What a round proposes, and when its trials are stopped, depends only on earlier rounds:
-not on the number of workers, and not on which trial finishes first. Every round is recorded before it starts, and its
-results are read from the folders of its runs. So nothing is lost when a search is killed.
-"""
+"""A search for the best configuration of a method. It can be interrupted and resumed at any point."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -23,7 +18,7 @@ from same.study.engines.overview import Overview
 from same.training.checkpoint import read_state
 from same.training.stopping import is_over
 from same.tuning.samplers import SAMPLERS, choose_sampler
-from same.tuning.space import MEASURED, Space, Values, make_space
+from same.tuning.space import SCOPE, Space, Values, make_space
 from same.tuning.stopping import History, MedianRule, scores_so_far
 
 log = logging.getLogger("same")
@@ -36,9 +31,6 @@ class Search:
 
     Attributes:
         dataset: name, folder or zip of the dataset.
-        method: name of the method.
-        tasks: names of the tasks.
-        space: search space.
         split: split whose validation graphs score the trials.
         seed: seed of the runs and of the sampler.
         settings: fixed keys of the configuration.
@@ -61,7 +53,7 @@ class Search:
     def __post_init__(self) -> None:
         if not get(self.method).has_heads:
             raise InputError(f"--method: {self.method} has no validation score to tune for")
-        if taken := [name for name in MEASURED if name in self.settings]:
+        if taken := [name for name in SCOPE if name in self.settings]:
             raise InputError(f"--set: {taken[0]} has an option of its own in a search; use that")
         self.config({})
         if not self.space.parameters:
@@ -69,7 +61,7 @@ class Search:
 
     def config(self, values: Values) -> Config:
         """Configuration of a trial."""
-        return make_config({**self.settings, **values, **{name: getattr(self, name) for name in MEASURED}})
+        return make_config({**self.settings, **values, **{name: getattr(self, name) for name in SCOPE}})
 
     @property
     def default(self) -> Values | None:
@@ -148,7 +140,11 @@ def tune(
     data: Path | None = None,
     quiet: bool = False,
 ) -> Tuning:
-    """Run a search, or resume it, until it has the given number of trials."""
+    """Run a search, or resume it, until it has the given number of trials.
+
+    What a round proposes, and when its trials are stopped, depends only on earlier rounds. Every round is recorded
+    before it starts, and its results are read from the folders of its runs.
+    """
     with locked(folder):
         search, proposed = resume(search, folder)
         clean(folder)
@@ -189,7 +185,6 @@ def _propose(search: Search, trials: Sequence[Trial]) -> list[Values]:
 
 
 def _rule(search: Search, trials: Sequence[Trial]) -> MedianRule:
-    """The stopping rule of the next round, given the trials of earlier rounds."""
     states = ("done", "stopped") if search.stop_early else ()
     return MedianRule.from_trials(*([trial.history for trial in trials if trial.state == state] for state in states))
 

@@ -14,8 +14,8 @@ from same.methods.registry import METHODS
 
 Values = dict[str, Any]
 DEFAULT = Path(__file__).with_name("space.toml")  # The default search space.
-MEASURED = ("dataset", "method", "tasks", "split", "seed")  # Keys that define what is measured.
-NOT_SEARCHED = (*MEASURED, "max_epochs", "validate_every", "validation_episodes", "patience", "stop_on")
+SCOPE = ("dataset", "method", "tasks", "split", "seed")  # Keys that define what is measured.
+NOT_SEARCHED = (*SCOPE, "max_epochs", "validate_every", "validation_episodes", "patience", "stop_on")
 """Keys that define what is measured and for how long. Trials that differ in them could not be compared."""
 
 
@@ -55,10 +55,6 @@ class Parameter:
     def contains(self, value: Any) -> bool:
         """Whether a value lies in the space."""
         return value in self.choices if self.choices else self.low <= value <= self.high
-
-    def number(self, value: Any) -> float:
-        """A value as a number: its index among the choices, or itself."""
-        return float(self.choices.index(value) if self.choices else value)
 
 
 @dataclass(frozen=True)
@@ -114,8 +110,8 @@ def _parameter(name: str, entry: Any, origin: str) -> Parameter:
         require(key in fields, f": unknown field {key!r}; expected one of {', '.join(fields)}")
     for key, what in (("methods", "a list of names"), ("tasks", "a list of names"), ("choices", "a list")):
         values = entry.get(key, ())
-        strings = what == "a list" or all(isinstance(value, str) for value in values)
-        require(isinstance(values, list | tuple) and strings, f": {key}: expected {what}")
+        listed = isinstance(values, list | tuple) and (key == "choices" or all(isinstance(v, str) for v in values))
+        require(listed, f": {key}: expected {what}")
     given: Any = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
     parameter = Parameter(name, **given)
     for method in parameter.methods:

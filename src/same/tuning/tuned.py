@@ -9,7 +9,7 @@ from same.errors import InputError
 from same.files import atomic
 from same.study.plan import COMPARED, config_name
 from same.tuning.search import Tuning
-from same.tuning.space import MEASURED, NOT_SEARCHED
+from same.tuning.space import NOT_SEARCHED, SCOPE
 
 BEST = "best.toml"  # The best configuration, in the folder of a search.
 
@@ -22,7 +22,7 @@ def write_best(tuning: Tuning, path: Path) -> None:
         score += f", default configuration {default.score:.4f}"
     origin = f"same tune, sampler {search.sampler}, seed {search.seed}, split {search.split}"
     comments = (f"{name}: trial {best.number} of {len(tuning.trials)}", origin, score)
-    keys = (*MEASURED, *search.settings, *best.values)
+    keys = (*SCOPE, *search.settings, *best.values)
     values = search.config(best.values).model_dump(mode="json")
     lines = [f"# {json.dumps(comment, ensure_ascii=False)[1:-1]}" for comment in comments]
     lines += [f"{key} = {toml_value(values[key])}" for key in keys if values[key] is not None]

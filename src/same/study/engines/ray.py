@@ -88,7 +88,6 @@ class RayEngine:
                 ray.wait(list(running), num_returns=len(running), timeout=_PATIENCE_SECONDS)
 
     def _room(self, ray: Any) -> int:
-        """Number of runs that the cluster has room for at this moment."""
         resources = ray.cluster_resources()
         rooms = [resources.get(what, 0) / each for what, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each]
         return max(1, int(min(rooms, default=1)))

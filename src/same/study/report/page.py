@@ -58,7 +58,6 @@ def summary(study: Study) -> dict[str, Any]:
 
 
 def _rows(table: Table) -> Iterator[dict[str, Any]]:
-    """The cells of a table as plain values."""
     for label, model, cells in table.rows:
         for column, cell in zip(table.columns, cells, strict=True):
             if not cell.blank:

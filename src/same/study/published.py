@@ -23,9 +23,5 @@ def _table() -> dict[tuple[str, ...], Published]:
 
 
 def published(question: str, tasks: tuple[str, ...], measured: str, method: str, dataset: str) -> Published | None:
-    """The number that the paper reports for a task or `delta_m`; None if it has none.
-
-    >>> published("Q1", ("nc",), "nc", "classical", "ENZYMES")
-    Published(value=87.5, std=1.9)
-    """
+    """The number that the paper reports for a task or `delta_m`; None if it has none."""
     return _table().get((question, "+".join(tasks), measured, NAMES.get(method, method), dataset))

@@ -46,16 +46,7 @@ def _sorted(files: Files) -> Files:
 
 
 class RemoteFolder:
-    """A copy of a run's folder at a path or an fsspec address such as `s3://bucket/runs`.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "history.jsonl").write_text("{}")
-    ...     remote = RemoteFolder("memory://doctest/run")
-    ...     remote.upload(Path(folder))
-    ...     remote.download()
-    {'history.jsonl': b'{}'}
-    """
+    """A copy of a run's folder at a path or an fsspec address such as `s3://bucket/runs`."""
 
     def __init__(self, address: str) -> None:
         import fsspec

@@ -202,6 +202,7 @@ def test_refusals(change, message):
 
 def test_parsing():
     assert parse_splits("3,0-1,1") == (3, 0, 1)
+    assert parse_splits("0-3,7") == (0, 1, 2, 3, 7)
     for text in ("x", "0-12", "", "3-1"):
         with pytest.raises(InputError, match="--splits"):
             parse_splits(text)

@@ -1,7 +1,4 @@
-"""The command `same`. Verbs parse their options, call one function and render its result.
-
-Heavy imports happen inside the verbs, so that `same --help` is instant.
-"""
+"""The command `same`. Verbs import what they need when they are called, so that `same --help` is instant."""
 
 import io
 import logging

@@ -68,11 +68,7 @@ def resolve_method(text: str | None) -> str | None:
 
 
 def parse_names(text: str | None) -> tuple[str, ...]:
-    """Split a comma-separated list.
-
-    >>> parse_names("gc, nc")
-    ('gc', 'nc')
-    """
+    """Split a comma-separated list."""
     return tuple(name.strip() for name in text.split(",")) if text else ()
 
 

@@ -107,7 +107,7 @@ def _print_outcome(result: Any, page: Path, as_json: bool) -> None:
     opt.echo(f"report: {page}", {"report": str(page), **summary(result)} if as_json else None, as_json)
     planned, failed = len(result.plan.runs()), list(result.failed.values())
     if failed:
-        typer.echo(f"{len(failed)} of {planned} runs failed, the first with: {failed[0].splitlines()[0]}", err=True)
+        typer.echo(f"{len(failed)} of {planned} runs failed, the first with: {failed[0]}", err=True)
         raise typer.Exit(1)
     if not as_json:
         typer.echo(f"{len(result.runs)} of {planned} runs are done, none failed")

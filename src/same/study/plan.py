@@ -152,11 +152,7 @@ class Plan:
         return [name for name in names if name not in self.tuned]
 
     def networks(self, config: Config) -> tuple[str, ...]:
-        """Tasks for which a table shows a network probe of a run, which takes longer than other probes.
-
-        >>> Plan(questions=("Q3",)).networks(Config(method="esame", tasks=("gc", "lp")))
-        ('nc',)
-        """
+        """Tasks for which a table shows a network probe of a run, which takes longer than other probes."""
         variant = Variant(config.method, config.tasks)
         shown = {task for question in self.questions for task in NETWORKS.get(question, {}).get(variant, ())}
         return tuple(task for task in TASKS if task in shown)
@@ -254,11 +250,7 @@ def remember(plan: Plan, folder: Path) -> None:
 
 
 def config_name(dataset: str, method: str, tasks: Iterable[str]) -> str:
-    """Name of a tuned configuration, and of its file without `.toml`.
-
-    >>> config_name("ENZYMES", "esame", ("gc", "nc"))
-    'ENZYMES-esame-gc+nc'
-    """
+    """Name of a tuned configuration, such as `ENZYMES-esame-gc+nc`, and of its file without `.toml`."""
     return f"{Path(dataset).name.removesuffix('.zip')}-{method}-{'+'.join(tasks)}"
 
 
@@ -269,11 +261,7 @@ def first_of(config: Config) -> str | None:
 
 
 def parse_splits(text: str) -> tuple[int, ...]:
-    """Splits from text: numbers and ranges.
-
-    >>> parse_splits("0-3,7")
-    (0, 1, 2, 3, 7)
-    """
+    """Splits from numbers and ranges, such as `0-3,7`."""
     try:
         ends = [part.partition("-")[::2] for part in text.split(",")]
         splits = [split for first, last in ends for split in range(int(first), int(last or first) + 1)]

@@ -5,8 +5,7 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-NAMES = {"classical": "Cl", "finetuned": "FT", "isame": "iSAME", "esame": "eSAME"}
-"""Names of the methods in the paper."""
+NAMES = {"classical": "Cl", "finetuned": "FT", "isame": "iSAME", "esame": "eSAME"}  # Names of the methods in the paper.
 
 
 class Published(NamedTuple):
@@ -19,17 +18,10 @@ class Published(NamedTuple):
 @cache
 def _table() -> dict[tuple[str, ...], Published]:
     text = resources.files("same.study").joinpath("published.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    keys = ("question", "trained_on", "measured", "model", "dataset")
-    return {
-        tuple(r[k] for k in keys): Published(float(r["value"]), float(r["std"]) if r["std"] else None) for r in rows
-    }
+    rows = csv.reader(text.splitlines()[1:])
+    return {tuple(key): Published(float(value), float(std) if std else None) for _, *key, value, std in rows}
 
 
 def published(question: str, tasks: tuple[str, ...], measured: str, method: str, dataset: str) -> Published | None:
-    """The number that the paper reports for a task or `delta_m`; None if it has none.
-
-    >>> published("Q1", ("nc",), "nc", "classical", "ENZYMES")
-    Published(value=87.5, std=1.9)
-    """
+    """The number that the paper reports for a task or `delta_m`; None if it has none."""
     return _table().get((question, "+".join(tasks), measured, NAMES.get(method, method), dataset))

@@ -1,8 +1,4 @@
-"""Results of a study: `runs.csv` has one row per finished run, `scores.csv.gz` one row per score.
-
-Both are rewritten as a whole, with sorted rows, so that equal contents give equal bytes. Scores are written first: a
-run counts as finished once `runs.csv` has it.
-"""
+"""Results of a study: `runs.csv` has one row per finished run, `scores.csv.gz` one row per score."""
 
 import csv
 import gzip
@@ -97,20 +93,21 @@ class Results:
         self.scores[run.run] = list(scores)
 
     def write(self, folder: Path) -> None:
-        """Write both tables."""
+        """Write both tables as a whole, in an order that gives equal bytes for equal contents."""
         runs = sorted(self.runs.values(), key=lambda run: (run.dataset, run.method, run.tasks, run.split, run.run))
         scores = [(run.run, *score) for run in runs for score in self.scores[run.run]]
-        # Neither time nor file name enter the header.
-        content = gzip.compress(_to_csv([("run", *Score._fields), *scores]), mtime=0)
-        for name, table in ((SCORES_TABLE, content), (RUNS_TABLE, _to_csv([Run._fields, *runs]))):
+        content = gzip.compress(csv_text([("run", *Score._fields), *scores]).encode(), mtime=0)
+        # Scores first: a run counts as finished once `runs.csv` has it.
+        for name, table in ((SCORES_TABLE, content), (RUNS_TABLE, csv_text([Run._fields, *runs]).encode())):
             with atomic(folder / name) as temporary:
                 temporary.write_bytes(table)
 
 
-def _to_csv(rows: Iterable[Iterable[Any]]) -> bytes:
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as CSV: tuples are joined by +, dictionaries are JSON."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(map(_format, row) for row in rows)
-    return text.getvalue().encode()
+    return text.getvalue()
 
 
 def _format(value: Any) -> Any:
@@ -151,26 +148,20 @@ def _read(path: Path, columns: tuple[str, ...]) -> list[list[Any]]:
 
 
 class Source(NamedTuple):
-    """Where scores come from: a kind of run, and how it is measured.
-
-    Attributes:
-        tasks: tasks that it was trained on; an untrained encoder takes the place of one that was trained on any.
-        probe: `linear`, `network`, `own`, or `none` for the majority floor; by default the one that the paper uses.
-        protocol: protocol of link prediction, `paper` or `released`.
-        model: floor that is measured instead of the run's model.
-    """
+    """Where scores come from: a kind of run, and how it is measured."""
 
     method: str
     tasks: tuple[str, ...] = TASKS
-    probe: str = ""
-    protocol: str = "paper"
-    model: str | None = None
+    probe: str = ""  # by default the one that the paper uses
+    protocol: str = "paper"  # of link prediction
+    model: str | None = None  # floor that is measured instead of the run's model
     weighting: str = "fixed"
     adapts: str = "all"
 
     @property
     def variant(self) -> Variant:
         """The runs that have the scores."""
+        # An untrained encoder takes the place of one that was trained on any tasks.
         tasks = self.tasks if get(self.method).trains else TASKS
         return Variant(self.method, tasks, self.weighting, self.adapts)
 
@@ -200,8 +191,8 @@ class Study:
     @cached_property
     def runs(self) -> dict[str, Run]:
         """Finished runs of the plan, in its order, by key."""
-        keys = (config.key for config in self.configs)
-        return {key: self.results.runs[key] for key in keys if key in self.results.runs}
+        runs = self.results.runs
+        return {config.key: runs[config.key] for config in self.configs if config.key in runs}
 
     def missing(self, plan: Plan | None = None) -> list[Config]:
         """Runs of a plan, by default the study's, that are not finished or lack a network probe it asks for."""

@@ -25,13 +25,7 @@ from same.tasks import make_tasks
 
 
 def run_study(
-    plan: Plan,
-    folder: Path,
-    *,
-    engine: Engine = local,
-    workers: int = 1,
-    data: Path | None = None,
-    quiet: bool = False,
+    plan: Plan, folder: Path, *, engine: Engine = local, workers: int = 1, data: Path | None = None, quiet: bool = False
 ) -> Study:
     """Execute the runs of a plan that are not finished, whatever else was planned in the folder before.
 

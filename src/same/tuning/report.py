@@ -1,6 +1,5 @@
 """Report of a search, finished or not: a page with figures and a table of the trials, and the trials as CSV."""
 
-import csv
 import io
 import math
 from pathlib import Path
@@ -8,10 +7,10 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from jinja2 import ChoiceLoader, Environment, PackageLoader
-from markupsafe import Markup
+from jinja2 import Environment, PackageLoader
 
 from same.files import atomic
+from same.study.results import csv_text
 from same.tuning.search import Tuning
 
 PAGE, TABLE = "report.html", "trials.csv"
@@ -19,15 +18,13 @@ PAGE, TABLE = "report.html", "trials.csv"
 
 def write_tuning_report(tuning: Tuning) -> Path:
     """Write the report of a search to its folder; returns the path of the page."""
-    loader = ChoiceLoader([PackageLoader("same.tuning", "."), PackageLoader("same.study", ".")])
-    page = Environment(loader=loader, autoescape=True, trim_blocks=True).get_template("tuning.html.j2")
-    values, names = summary(tuning), tuning.search.space.names
-    figure = Markup(_draw(tuning)) if tuning.done else None
-    text = page.render(title=f"Tuning: {heading(tuning)}", about=savings(tuning), names=names, figure=figure, **values)
-    columns, table = ("number", "state", "score", "epochs", "cpu_seconds"), io.StringIO()
+    environment = Environment(loader=PackageLoader("same", "."), autoescape=True, trim_blocks=True)
+    values, names, figure = summary(tuning), tuning.search.space.names, _draw(tuning) if tuning.done else None
+    about = {"title": f"Tuning: {heading(tuning)}", "about": savings(tuning), "names": names, "figure": figure}
+    text = environment.get_template("tuning/tuning.html.j2").render(about, **values)
+    columns = ("number", "state", "score", "epochs", "cpu_seconds")
     rows = ([*(trial[name] for name in columns), *trial["values"].values()] for trial in values["trials"])
-    csv.writer(table, lineterminator="\n").writerows([[*columns, *names], *rows])
-    for name, content in ((TABLE, table.getvalue()), (PAGE, text)):
+    for name, content in ((TABLE, csv_text([[*columns, *names], *rows])), (PAGE, text)):
         with atomic(tuning.folder / name) as temporary:
             temporary.write_text(content, encoding="utf-8")
     return tuning.folder / PAGE
@@ -80,7 +77,8 @@ def _draw(tuning: Tuning) -> str:
     for p in tuning.search.space.parameters:
         axes = panel(p.name, xscale="log" if p.log else "linear")
         axes.minorticks_off()
-        axes.scatter([p.number(trial.values[p.name]) for trial in trials], scores, **style)
+        values = [trial.values[p.name] for trial in trials]
+        axes.scatter(list(map(p.choices.index, values)) if p.choices else values, scores, **style)
         if p.choices:
             axes.set_xticks(range(len(p.choices)), [str(choice) for choice in p.choices])
     text = io.StringIO()

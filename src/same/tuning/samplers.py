@@ -1,7 +1,4 @@
-"""Samplers: which configurations a search tries next. A custom sampler is one function like `random_search`.
-
-Proposals depend only on the space, the seed and the earlier trials, so a resumed search proposes the same trials.
-"""
+"""Samplers: functions of the space, the seed and the earlier trials that propose the next, like `random_search`."""
 
 import logging
 import warnings
@@ -15,9 +12,7 @@ from same.tuning.space import Parameter, Space, Values
 
 Records = Sequence[tuple[Values, float | None]]
 """Finished trials in order: their values, and their score or None for a failed trial."""
-
-RANDOM_TRIALS = 4
-"""Number of random trials before Ax takes over."""
+RANDOM_TRIALS = 4  # Number of random trials before Ax takes over.
 
 
 def random_search(space: Space, seed: int, records: Records, count: int) -> list[Values]:

@@ -1,9 +1,4 @@
-"""A search for the best configuration of a method. It can be interrupted and resumed at any point.
-
-Trials are proposed in rounds. What a round proposes, and when its trials are stopped, depends only on earlier rounds:
-not on the number of workers, and not on which trial finishes first. Every round is recorded before it starts, and its
-results are read from the folders of its runs. So nothing is lost when a search is killed.
-"""
+"""A search for the best configuration of a method. It can be interrupted and resumed at any point."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -23,13 +18,11 @@ from same.study.engines.overview import Overview
 from same.training.checkpoint import read_state
 from same.training.stopping import is_over
 from same.tuning.samplers import SAMPLERS, choose_sampler
-from same.tuning.space import Space, Values, make_space
+from same.tuning.space import SCOPE, Space, Values, make_space
 from same.tuning.stopping import History, MedianRule, scores_so_far
 
 log = logging.getLogger("same")
-
-FILE = "tune.json"
-"""The search and its proposed trials."""
+FILE = "tune.json"  # The search and its proposed trials.
 
 
 @dataclass(frozen=True)
@@ -38,9 +31,6 @@ class Search:
 
     Attributes:
         dataset: name, folder or zip of the dataset.
-        method: name of the method.
-        tasks: names of the tasks.
-        space: search space.
         split: split whose validation graphs score the trials.
         seed: seed of the runs and of the sampler.
         settings: fixed keys of the configuration.
@@ -63,7 +53,7 @@ class Search:
     def __post_init__(self) -> None:
         if not get(self.method).has_heads:
             raise InputError(f"--method: {self.method} has no validation score to tune for")
-        if taken := [name for name in ("dataset", "method", "tasks", "split", "seed") if name in self.settings]:
+        if taken := [name for name in SCOPE if name in self.settings]:
             raise InputError(f"--set: {taken[0]} has an option of its own in a search; use that")
         self.config({})
         if not self.space.parameters:
@@ -71,8 +61,7 @@ class Search:
 
     def config(self, values: Values) -> Config:
         """Configuration of a trial."""
-        fixed = {name: getattr(self, name) for name in ("dataset", "method", "tasks", "split", "seed")}
-        return make_config({**self.settings, **values, **fixed})
+        return make_config({**self.settings, **values, **{name: getattr(self, name) for name in SCOPE}})
 
     @property
     def default(self) -> Values | None:
@@ -151,7 +140,11 @@ def tune(
     data: Path | None = None,
     quiet: bool = False,
 ) -> Tuning:
-    """Run a search, or resume it, until it has the given number of trials."""
+    """Run a search, or resume it, until it has the given number of trials.
+
+    What a round proposes, and when its trials are stopped, depends only on earlier rounds. Every round is recorded
+    before it starts, and its results are read from the folders of its runs.
+    """
     with locked(folder):
         search, proposed = resume(search, folder)
         clean(folder)
@@ -192,7 +185,6 @@ def _propose(search: Search, trials: Sequence[Trial]) -> list[Values]:
 
 
 def _rule(search: Search, trials: Sequence[Trial]) -> MedianRule:
-    """The stopping rule of the next round, given the trials of earlier rounds."""
     states = ("done", "stopped") if search.stop_early else ()
     return MedianRule.from_trials(*([trial.history for trial in trials if trial.state == state] for state in states))
 
@@ -214,10 +206,10 @@ def _read_trial(search: Search, folder: Path, number: int, values: Values, rule:
     config = search.config(values)
     place = folder / RUNS / config.key
     history, result = read_history(place), finished(place)
-    trial = Trial(number, values, "done" if history and result else "open", history)
-    trial = replace(trial, cpu_seconds=float((result or read_state(place)).get("cpu_seconds", 0.0)))
+    seconds = float((result or read_state(place)).get("cpu_seconds", 0.0))
+    trial = Trial(number, values, "done" if history and result else "open", history, seconds)
     if (error := read_error(folder, config.key)) is not None:
-        return replace(trial, state="failed", error=error.splitlines()[0])
+        return replace(trial, state="failed", error=error)
     # The last validation of a complete training comes too late to stop it.
     ended = history and is_over(history, get(config.method).epochs(config), config.patience)
     if (cut := rule.cut(history[:-1] if ended else history)) is not None:
@@ -248,20 +240,19 @@ def write_search(folder: Path, search: Search, proposed: Sequence[Values]) -> No
 
 def resume(search: Search, folder: Path) -> tuple[Search, list[Values]]:
     """The search with its sampler resolved, and the trials proposed so far; rejects a folder with other contents."""
-    saved, proposed = None, list[Values]()
     if (folder / FILE).is_file():
         try:
             saved, proposed = read_search(folder)
+            if search.sampler == "auto":
+                search = replace(search, sampler=saved.sampler)
+            if names := [name for name in vars(search) if getattr(saved, name) != getattr(search, name)]:
+                what = f"a search with different {', '.join(names)}"
+                raise InputError(f"{folder}: contains {what}; choose another folder")
+            return replace(search, sampler=choose_sampler(search.sampler)), proposed
         except DamagedError as error:  # Proposals depend only on earlier trials, so they can be made again.
             log.warning("%s; proposing the same trials again", error)
     elif not is_free(folder):
         raise InputError(f"{folder}: holds other files; choose another folder")
-    if saved is not None and search.sampler == "auto":
-        search = replace(search, sampler=saved.sampler)
-    if saved is not None and saved != search:
-        names = ", ".join(name for name in vars(search) if getattr(saved, name) != getattr(search, name))
-        raise InputError(f"{folder}: contains a search with different {names}; choose another folder")
     search = replace(search, sampler=choose_sampler(search.sampler))
-    if saved is None:
-        write_search(folder, search, proposed)
-    return search, proposed
+    write_search(folder, search, [])
+    return search, []

@@ -13,42 +13,27 @@ from same.errors import InputError
 from same.methods.registry import METHODS
 
 Values = dict[str, Any]
-
-DEFAULT = Path(__file__).with_name("space.toml")
-"""The default search space."""
-
-NOT_SEARCHED = (
-    *("dataset", "method", "tasks", "split", "seed"),
-    *("max_epochs", "validate_every", "validation_episodes", "patience", "stop_on"),
-)
+DEFAULT = Path(__file__).with_name("space.toml")  # The default search space.
+SCOPE = ("dataset", "method", "tasks", "split", "seed")  # Keys that define what is measured.
+NOT_SEARCHED = (*SCOPE, "max_epochs", "validate_every", "validation_episodes", "patience", "stop_on")
 """Keys that define what is measured and for how long. Trials that differ in them could not be compared."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A key that varies: one of several choices, or a number in a range.
-
-    Attributes:
-        name: key of the configuration.
-        choices: possible values; empty for a range.
-        low: lower end of a range; if `low` and `high` are integers, so are the values.
-        high: upper end of a range.
-        log: search the range on a logarithmic scale.
-        methods: methods that use the parameter; empty for all.
-        tasks: tasks that use the parameter; empty for all.
-    """
+    """A key of the configuration that varies: one of several choices, or a number in a range."""
 
     name: str
-    choices: tuple[Any, ...] = ()
+    choices: tuple[Any, ...] = ()  # empty for a range
     low: float = 0
     high: float = 0
-    log: bool = False
-    methods: tuple[str, ...] = ()
-    tasks: tuple[str, ...] = ()
+    log: bool = False  # whether to search the range on a logarithmic scale
+    methods: tuple[str, ...] = ()  # that use the parameter; empty for all
+    tasks: tuple[str, ...] = ()  # the same for tasks
 
     @property
     def is_integer(self) -> bool:
-        """Whether this is a range of integers."""
+        """Whether this is a range of integers: one between integers."""
         return not self.choices and isinstance(self.low, int) and isinstance(self.high, int)
 
     def sample(self, rng: np.random.Generator) -> Any:
@@ -70,10 +55,6 @@ class Parameter:
     def contains(self, value: Any) -> bool:
         """Whether a value lies in the space."""
         return value in self.choices if self.choices else self.low <= value <= self.high
-
-    def number(self, value: Any) -> float:
-        """A value as a number: its index among the choices, or itself."""
-        return float(self.choices.index(value) if self.choices else value)
 
 
 @dataclass(frozen=True)
@@ -129,8 +110,8 @@ def _parameter(name: str, entry: Any, origin: str) -> Parameter:
         require(key in fields, f": unknown field {key!r}; expected one of {', '.join(fields)}")
     for key, what in (("methods", "a list of names"), ("tasks", "a list of names"), ("choices", "a list")):
         values = entry.get(key, ())
-        strings = what == "a list" or all(isinstance(value, str) for value in values)
-        require(isinstance(values, list | tuple) and strings, f": {key}: expected {what}")
+        listed = isinstance(values, list | tuple) and (key == "choices" or all(isinstance(v, str) for v in values))
+        require(listed, f": {key}: expected {what}")
     given: Any = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
     parameter = Parameter(name, **given)
     for method in parameter.methods:

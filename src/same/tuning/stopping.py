@@ -6,17 +6,10 @@ from dataclasses import dataclass
 from statistics import mean, median
 from typing import Any
 
-History = Sequence[dict[str, Any]]
-"""Validation records of a run, in order."""
-
-WINDOW = 2
-"""Number of validations before and after the best one that a score is averaged over."""
-
-MIN_TRIALS = 4
-"""Number of finished trials needed before the rule stops anything."""
-
-GRACE = 1 / 3
-"""Fraction of the median length of finished trials during which no trial is stopped."""
+History = Sequence[dict[str, Any]]  # Validation records of a run, in order.
+WINDOW = 2  # Number of validations before and after the best one that a score is averaged over.
+MIN_TRIALS = 4  # Number of finished trials needed before the rule stops anything.
+GRACE = 1 / 3  # Fraction of the median length of finished trials during which no trial is stopped.
 
 
 def scores_so_far(history: History) -> list[float]:
@@ -42,12 +35,9 @@ class MedianRule:
 
     Trials that were stopped early count with the last score they had. Otherwise the threshold would rise with
     every stopped trial.
-
-    Attributes:
-        thresholds: pairs (epoch, median score) in order of epoch; empty for a rule that stops nothing.
     """
 
-    thresholds: tuple[tuple[int, float], ...] = ()
+    thresholds: tuple[tuple[int, float], ...] = ()  # (epoch, median score) in order of epoch; empty to stop nothing
 
     @classmethod
     def from_trials(cls, done: Sequence[History] = (), stopped: Sequence[History] = ()) -> "MedianRule":

@@ -7,15 +7,11 @@ from typing import Any
 from same.config import Config, make_config, read_config, toml_value
 from same.errors import InputError
 from same.files import atomic
-from same.study.plan import config_name
+from same.study.plan import COMPARED, config_name
 from same.tuning.search import Tuning
-from same.tuning.space import NOT_SEARCHED
+from same.tuning.space import NOT_SEARCHED, SCOPE
 
-BEST = "best.toml"
-"""The best configuration, in the folder of a search."""
-
-_COMPARED = ("weighting", "adapts")
-"""Keys by which the tables of a study distinguish runs of one method."""
+BEST = "best.toml"  # The best configuration, in the folder of a search.
 
 
 def write_best(tuning: Tuning, path: Path) -> None:
@@ -26,7 +22,7 @@ def write_best(tuning: Tuning, path: Path) -> None:
         score += f", default configuration {default.score:.4f}"
     origin = f"same tune, sampler {search.sampler}, seed {search.seed}, split {search.split}"
     comments = (f"{name}: trial {best.number} of {len(tuning.trials)}", origin, score)
-    keys = ("dataset", "method", "tasks", "split", "seed", *search.settings, *best.values)
+    keys = (*SCOPE, *search.settings, *best.values)
     values = search.config(best.values).model_dump(mode="json")
     lines = [f"# {json.dumps(comment, ensure_ascii=False)[1:-1]}" for comment in comments]
     lines += [f"{key} = {toml_value(values[key])}" for key in keys if values[key] is not None]
@@ -45,7 +41,7 @@ def read_tuned(folder: Path) -> dict[str, dict[str, Any]]:
         if missing := [key for key in ("dataset", "method", "tasks") if key not in values]:
             raise InputError(f"{path}: does not say which {', '.join(missing)} it is for")
         config = make_config(values, str(path))
-        for key in _COMPARED:
+        for key in COMPARED:
             if (value := getattr(config, key)) != Config.model_fields[key].default:
                 raise InputError(
                     f"{path}: {key} = {value!r}: studies compare this key, so it cannot be tuned; remove it"

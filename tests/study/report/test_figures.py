@@ -1,7 +1,12 @@
+from xml.etree import ElementTree
+
 from same.study.plan import Plan
-from same.study.report.figures import make_figures
+from same.study.report.figures import bars, make_figures
 from same.study.report.tables import make_tables
 from study_helpers import Q4, SCORES, linear_probes, made_study
+
+EVIL = '<b>&"$x$'
+GROUPS = [(EVIL, [(EVIL, 2.5, 1.0), ("b", -1.0, 0.0)])]
 
 
 def figures_of(study):
@@ -32,3 +37,17 @@ def test_transfer_is_grouped_by_the_measured_task():
     scores = {("classical", ("gc",)): {0: {("classical", "network", "nc"): 44.0}}}
     (svg,) = figures_of(made_study(scores, plan)).values()
     assert "→NC, GC→: 44.0 ± 0.0 %" in svg
+
+
+def test_charts_are_well_formed_deterministic_and_show_texts_as_they_are():
+    svg = bars(EVIL, GROUPS)
+    assert svg == bars(EVIL, GROUPS)
+    assert svg.startswith("<svg")
+    root = ElementTree.fromstring(svg)
+    assert any(EVIL in text for text in root.itertext())
+    assert not root.findall(".//{*}b")
+
+
+def test_tooltips_have_the_values():
+    titles = [title.text for title in ElementTree.fromstring(bars(EVIL, GROUPS)).iterfind(".//{*}title")]
+    assert titles == [f"{EVIL}, {EVIL}: 2.5 ± 1.0 %", f"{EVIL}, b: -1.0 ± 0.0 %"]

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 
 from same.config import Config
 from same.errors import DamagedError
+from same.experiment import run
 from same.files import read_json, write_json
+from same.training.loop import GivenUpTraining, Record
+from same.training.progress import ReportFunction
 
 log = logging.getLogger("same")
 
@@ -19,30 +22,21 @@ RUNS, ERRORS = "runs", "errors"
 
 @dataclass(frozen=True)
 class Job:
-    """A run to execute. Jobs are pickled and sent to other processes.
-
-    Attributes:
-        data: folder of local datasets.
-        after: key of the run that must end before this one starts.
-        then: called as `then(folder, data=data)` for the finished run; its return value comes back to the driver.
-        give_up: called with the history after every validation; returns whether to leave the run unfinished.
-        keep: whether the driver needs the files of the run afterwards, where workers have disks of their own.
-    """
+    """A run to execute. Jobs are pickled and sent to other processes."""
 
     config: Config
     folder: Path
-    data: Path | None = None
-    after: str | None = None
-    then: Callable[..., Any] | None = None
-    give_up: Callable[[Sequence[dict[str, Any]]], bool] | None = None
-    keep: bool = False
+    data: Path | None = None  # folder of local datasets
+    after: str | None = None  # key of the run that must end before this one starts
+    then: Callable[..., Any] | None = None  # called as then(folder, data=data) for the finished run
+    give_up: Callable[[Sequence[Record]], bool] | None = None  # given the history: leave the run unfinished?
+    keep: bool = False  # whether the driver needs the files of the run, where workers have disks of their own
 
 
 class Outcome(NamedTuple):
-    """Summary of a run's training (None if it was given up), its history, and what `Job.then` returned."""
+    """Summary of a run's training (None if it was given up), and what `Job.then` returned."""
 
     training: dict[str, Any] | None
-    history: list[dict[str, Any]]
     value: Any = None
 
 
@@ -57,28 +51,23 @@ class Event(NamedTuple):
     value: Any = None
 
 
-Engine = Callable[[Sequence[Job], int], Iterator[Event]]
-"""Executes jobs with a number of workers."""
-Report = Callable[[int, int, dict[str, Any]], None]
-"""Called with the progress of a training."""
+Engine = Callable[[Sequence[Job], int], Iterator[Event]]  # Executes jobs with a number of workers.
 
 
-def execute(job: Job, report: Report, stop: Callable[[], bool], saved: Callable[[], None] = lambda: None) -> Outcome:
+def execute(
+    job: Job, report: ReportFunction, stop: Callable[[], bool], saved: Callable[[], None] = lambda: None
+) -> Outcome:
     """Train one run, or continue it, and call `job.then`; a finished run is not trained again.
 
     `stop` is polled after every step; `saved` is called after training, from when on an interruption loses nothing.
     """
-    from same.experiment import run
-    from same.saved import read_history
-    from same.training import GivenUpTraining
-
     give_up = job.give_up or (lambda history: False)
     try:
         training = run(job.config, job.folder, data=job.data, report=report, stop=stop, give_up=give_up)
     except GivenUpTraining:
-        return Outcome(None, read_history(job.folder))
+        return Outcome(None)
     saved()
-    return Outcome(training, read_history(job.folder), job.then(job.folder, data=job.data) if job.then else None)
+    return Outcome(training, job.then(job.folder, data=job.data) if job.then else None)
 
 
 def take(waiting: list[Job], pending: set[str]) -> Job | None:
@@ -101,9 +90,9 @@ def record_failure(folder: Path, event: Event) -> None:
 
 
 def read_error(folder: Path, key: str) -> str | None:
-    """Error of a failed run of a study or search; None if it has not failed."""
+    """First line of the error of a failed run of a study or search; None if it has not failed."""
     try:
-        return str(read_json(folder / ERRORS / f"{key}.json").get("error", "unknown"))
+        return str(read_json(folder / ERRORS / f"{key}.json").get("error", "unknown")).partition("\n")[0]
     except FileNotFoundError:
         return None
     except DamagedError as error:

@@ -13,6 +13,8 @@ from typing import Any
 
 from same.files import clean
 from same.study.engines.base import Event, Job, execute, take
+from same.threads import limit_threads
+from same.training.loop import InterruptedTraining
 
 
 def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
@@ -22,8 +24,7 @@ def local(jobs: Sequence[Job], workers: int) -> Iterator[Event]:
     """
     context = multiprocessing.get_context("spawn")
     waiting, pending = list(jobs), {job.config.key for job in jobs}
-    running: dict[Connection, Job] = {}
-    crew: dict[Connection, Any] = {}
+    running, crew = dict[Connection, Job](), dict[Connection, Any]()
 
     def start_worker() -> None:
         ours, theirs = context.Pipe()
@@ -78,9 +79,6 @@ def _work(pipe: Connection, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The driver decides.
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # It was blocked when this process started.
-    from same.threads import limit_threads
-    from same.training import InterruptedTraining
-
     limit_threads()
     stopped = training = False
 

@@ -11,31 +11,21 @@ from same.study.engines.base import Event
 
 
 class Overview:
-    """Progress bars on a terminal: one for all runs, one for each running one. Plain lines elsewhere.
-
-    Args:
-        title: title of the first bar.
-        total: number of runs.
-        done: number of runs that are done already.
-        quiet: whether to show nothing.
-    """
+    """Progress bars on a terminal: one for all runs, one for each running one. Plain lines elsewhere."""
 
     def __init__(self, title: str, total: int, done: int, quiet: bool) -> None:
         self.total, self.done, self.failures = total, done, 0
-        self.started: dict[str, float] = {}
-        self.bars: dict[str, Any] = {}
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        self.started, self.bars = dict[str, float](), dict[str, Any]()
+        description = TextColumn("{task.description}", markup=False)
+        columns = (description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         console = Console(stderr=True, quiet=quiet, soft_wrap=True, highlight=False, markup=False, emoji=False)
-        shown = not quiet and sys.stderr.isatty()
-        self.progress = Progress(
-            *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, disable=not shown
-        )
+        self.progress = Progress(*columns, console=console, disable=quiet or not sys.stderr.isatty())
         self.whole = self.progress.add_task(title, total=total, completed=done)
 
     def __enter__(self) -> "Overview":
         self.progress.start()
         if self.progress.disable:
-            self.say(f"{self.done} of {self.total} runs are done")
+            self.progress.console.print(f"{self.done} of {self.total} runs are done")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -57,8 +47,5 @@ class Overview:
             if failed or self.progress.disable:
                 seconds = time.monotonic() - self.started[event.key]
                 reason = f": {event.value.splitlines()[0]}" if failed else ""
-                self.say(f"[{self.done}/{self.total}] {name} {event.what} in {seconds:.0f} s{reason}")
-
-    def say(self, text: str) -> None:
-        """Print a line, above the bars if there are any."""
-        self.progress.console.print(text)
+                line = f"[{self.done}/{self.total}] {name} {event.what} in {seconds:.0f} s{reason}"
+                self.progress.console.print(line)

@@ -25,19 +25,14 @@ _PATIENCE_SECONDS = 20
 class RayEngine:
     """Executes jobs on a Ray cluster, with results bit-identical to those of `same.study.engines.local`.
 
-    Attributes:
-        address: `HOST:PORT` of a cluster that this machine is part of; by default `RAY_ADDRESS`, or a new local Ray.
-        cpus: number of CPUs, and of threads, per run.
-        gpus: number of GPUs per run; fractions are possible.
-        retries: how often a run is tried again when its worker or machine is lost.
-        checkpoints: a folder or fsspec address that all machines can reach. A local Ray uses the folders of the runs
-            by default; on a cluster without one, a lost run starts again.
+    `checkpoints` is a folder or fsspec address that all machines can reach. A local Ray uses the folders of the runs
+    by default; on a cluster without one, a lost run starts again.
     """
 
-    address: str | None = None
-    cpus: float = 1
-    gpus: float = 0
-    retries: int = 3
+    address: str | None = None  # HOST:PORT; by default RAY_ADDRESS, or a new local Ray
+    cpus: float = 1  # per run; also its number of threads
+    gpus: float = 0  # per run; fractions are possible
+    retries: int = 3  # of a run whose worker or machine is lost
     checkpoints: str | None = None
 
     def __call__(self, jobs: Sequence[Job], workers: int) -> Iterator[Event]:
@@ -93,7 +88,6 @@ class RayEngine:
                 ray.wait(list(running), num_returns=len(running), timeout=_PATIENCE_SECONDS)
 
     def _room(self, ray: Any) -> int:
-        """Number of runs that the cluster has room for at this moment."""
         resources = ray.cluster_resources()
         rooms = [resources.get(what, 0) / each for what, each in (("CPU", self.cpus), ("GPU", self.gpus)) if each]
         return max(1, int(min(rooms, default=1)))

@@ -18,11 +18,11 @@ from same.errors import InputError
 from same.files import CONFIG, RESULT, atomic
 from same.graphs.io.sources import ALIASES, cache_folder, find, is_path
 from same.study.engines.base import Job, Outcome, execute
+from same.threads import limit_threads
 
 log = logging.getLogger("same")
 
-Files = dict[str, bytes]
-"""Contents of the files of a run's folder, by name."""
+Files = dict[str, bytes]  # Contents of the files of a run's folder, by name.
 
 _UPLOAD_SECONDS, _UPLOAD_SHARE = 5.0, 0.02  # Least time between two uploads, and their largest share of the time.
 
@@ -46,19 +46,7 @@ def _sorted(files: Files) -> Files:
 
 
 class RemoteFolder:
-    """A copy of a run's folder at an address.
-
-    Args:
-        address: a path, or an fsspec address such as `s3://bucket/runs`, which may need another package.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "history.jsonl").write_text("{}")
-    ...     remote = RemoteFolder("memory://doctest/run")
-    ...     remote.upload(Path(folder))
-    ...     remote.download()
-    {'history.jsonl': b'{}'}
-    """
+    """A copy of a run's folder at a path or an fsspec address such as `s3://bucket/runs`."""
 
     def __init__(self, address: str) -> None:
         import fsspec
@@ -118,8 +106,7 @@ def unpack_set(packed: tuple[str, bytes]) -> Path:
     name, content = packed
     folder = cache_folder() / "sent" / hashlib.sha256(content).hexdigest()[:16]
     if not (folder / f"{name}.zip").is_file():
-        with atomic(folder / f"{name}.zip") as temporary:
-            temporary.write_bytes(content)
+        write_files(folder, {f"{name}.zip": content})
     return folder
 
 
@@ -137,12 +124,10 @@ class Driver:
 def work(
     job: Job, files: Files, first: Files, packed: tuple[str, bytes] | None, driver: Driver
 ) -> tuple[Outcome | None, Files, str]:
-    """Execute one run, given the files that the driver has of it and of the run it starts from, and the packed dataset.
+    """Execute one run, given the files that the driver has of it and of the run it starts from.
 
     Returns its outcome, its files if the job keeps them, and its error if it is at fault.
     """
-    from same.threads import limit_threads
-
     if __version__ != driver.version:
         raise InputError(f"{socket.gethostname()}: has same {__version__}, the driver has {driver.version}")
     if not driver.gpus:
@@ -150,7 +135,7 @@ def work(
     limit_threads(max(1, int(driver.cpus)))
     if Path(driver.cwd).is_dir():
         os.chdir(driver.cwd)
-    data = job.data if packed is None else unpack_set(packed)
+    job = job if packed is None else replace(job, data=unpack_set(packed))
     remote = RemoteFolder(driver.remote) if driver.remote else None
     due = time.monotonic() + _UPLOAD_SECONDS
 
@@ -175,7 +160,7 @@ def work(
         if job.after:
             write_files(folder.parent / job.after, first)
         try:
-            outcome = execute(replace(job, folder=folder, data=data), report, lambda: False, saved=upload)
+            outcome = execute(replace(job, folder=folder), report, lambda: False, saved=upload)
         except InputError as error:
             return None, read_files(folder) if job.keep else {}, f"{type(error).__name__}: {error}"
         except KeyboardInterrupt:  # Ray cancels the task.

@@ -24,25 +24,19 @@ COLUMNS = ("question", "claim", "LP", "for", "verdict", "numbers", "published")
 
 Case = tuple[tuple[str, ...], str, Source | None]
 """Tasks that SAME is trained on, measured task, and rival; None for Δm, which is a difference already."""
-Cell = tuple[str, list[float], float | None]
-"""Name of a cell, differences by split, and published difference."""
+Cell = tuple[str, list[float], float | None]  # Name of a cell, differences by split, and published difference.
 
 
 class Spec(NamedTuple):
-    """A claim: the share `share` of all cells reaches the bar.
-
-    Attributes:
-        bar: least difference from the rival, in points, or in percent of the rival if `relative`.
-        probe: probe of both models; by default the paper's.
-    """
+    """A claim: the share `share` of all cells reaches the bar."""
 
     question: str
     text: str
     cases: list[Case]
-    bar: float
+    bar: float  # least difference from the rival in points, or in percent of the rival if `relative`
     share: float = 1.0
     relative: bool = False
-    probe: str = ""
+    probe: str = ""  # of both models; by default the paper's
 
 
 _BELOW = "a linear classifier on {}-task embeddings is never more than {} points below single-task Cl"

@@ -1,20 +1,17 @@
 """The report of a study, finished or not: Markdown, CSV, LaTeX, figures, and one self-contained page."""
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
 
 from same.files import atomic
 from same.study.report.claims import CHANCE, COLUMNS, check_claims
 from same.study.report.figures import make_figures
 from same.study.report.tables import Table, caption, make_tables
-from same.study.results import Study
+from same.study.results import Study, csv_text
 
 PAGE = "report.html"
 MARKS = (
@@ -30,19 +27,10 @@ def write_report(study: Study) -> Path:
     figures = make_figures(study, tables)
     parts = ["# Study", caption(study), MARKS.replace("*", r"\*")]
     parts += ["## Claims", CHANCE, _grid([COLUMNS, *(claim[:-1] for claim in claims)])] if claims else []
-    environment = Environment(loader=PackageLoader("same.study", "."), autoescape=True, trim_blocks=True)
-    page = environment.get_template("report/report.html.j2").render(
-        title=f"SAME: {', '.join(study.plan.datasets)}",
-        about=caption(study),
-        marks=MARKS,
-        study=study,
-        claims=claims,
-        columns=COLUMNS,
-        chance=CHANCE.replace("*", ""),
-        tables=tables,
-        figures={name: Markup(svg) for name, svg in figures.items()},
-        failed=_errors(study),
-    )
+    values = {"study": study, "tables": tables, "figures": figures, "claims": claims, "columns": COLUMNS}
+    values |= {"title": f"SAME: {', '.join(study.plan.datasets)}", "about": caption(study), "marks": MARKS}
+    environment = Environment(loader=PackageLoader("same", "."), autoescape=True, trim_blocks=True)
+    page = environment.get_template("study/report/report.html.j2").render(values, chance=CHANCE.replace("*", ""))
     files = {"report.md": "\n\n".join([*parts, *map(to_markdown, tables)]), PAGE: page}
     for table in tables:
         files |= {f"tables/{table.key}.csv": to_csv(table), f"tables/{table.key}.tex": to_latex(table)}
@@ -55,17 +43,13 @@ def write_report(study: Study) -> Path:
     return study.folder / PAGE
 
 
-def _errors(study: Study) -> dict[str, str]:
-    return {key: error.splitlines()[0] for key, error in study.failed.items()}
-
-
 def summary(study: Study) -> dict[str, Any]:
     """A study as plain values: its plan, its progress, its tables and the checked claims."""
     return {
         "plan": study.plan.to_json(),
         "planned": len(study.configs),
         "done": len(study.runs),
-        "failed": _errors(study),
+        "failed": study.failed,
         "claims": [claim._asdict() for claim in check_claims(study)],
         "tables": [
             {"key": t.key, "title": t.title, "caption": t.caption, "rows": list(_rows(t))} for t in make_tables(study)
@@ -74,7 +58,6 @@ def summary(study: Study) -> dict[str, Any]:
 
 
 def _rows(table: Table) -> Iterator[dict[str, Any]]:
-    """The cells of a table as plain values."""
     for label, model, cells in table.rows:
         for column, cell in zip(table.columns, cells, strict=True):
             if not cell.blank:
@@ -106,15 +89,12 @@ def _grid(rows: Sequence[Sequence[Any]]) -> str:
 
 def to_csv(table: Table) -> str:
     """A table as CSV, one line per cell."""
-    out, rows = io.StringIO(), []
+    rows = []
     for row in _rows(table):
         numbers = {name: f"{row[name]:.4f}" for name in ("mean", "std") if row["splits"]}
         tests = {name: f"{row[name]:.4g}" for name in ("p", "wilcoxon") if row[name] is not None}
         rows.append({**row, "mean": "not run", **numbers, **tests, "splits": len(row["splits"])})
-    writer = csv.DictWriter(out, rows[0], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    return csv_text([rows[0], *(row.values() for row in rows)])
 
 
 _TEX = {special: f"\\{special}" for special in "&%$#_{}"} | {"\\": r"\textbackslash{}"}

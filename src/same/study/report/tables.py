@@ -16,8 +16,7 @@ MEASURED = {"none": "", "linear": "linear probe", "network": "network probe", "o
 LABELS = {**NAMES, "traditional": "Trad", "untrained": "untrained", "raw": "raw features", "majority": "majority"}
 FLOORS = {"majority": "none", "raw": "linear", "untrained": "linear"}
 """Models that need no training, with their probes; part of every table of scores."""
-DELTA = "delta_m"
-"""In the place of a task: Δm over the tasks of a model."""
+DELTA = "delta_m"  # In the place of a task: Δm over the tasks of a model.
 UNSEEN = [(tasks, task) for tasks in PAIRS for task in TASKS if task not in tasks]
 """Pairs of tasks, each with the task that is not among them."""
 _MAIN = ("classical", *SAMES)
@@ -61,19 +60,13 @@ class Line(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What a table shows.
+    """What a table shows."""
 
-    Attributes:
-        question: question of a study that asks for it; empty for every study.
-        against: model that a cell is compared with, given the cell's source and task.
-        first: heading of the labels.
-    """
-
-    question: str
+    question: str  # of a study that asks for it; empty for every study
     title: str
     lines: list[Line]
-    against: Callable[[Source, str], Source] | None = None
-    first: str = "tasks"
+    against: Callable[[Source, str], Source] | None = None  # what a cell is compared with, given its source and task
+    first: str = "tasks"  # heading of the labels
 
 
 def _block(
@@ -133,19 +126,13 @@ TABLES = {
 
 @dataclass(frozen=True)
 class Cell:
-    """Scores by split, in percent, with the published number.
-
-    Attributes:
-        against: paired comparison with classical training: on one task, in Table 4 on the same two tasks.
-        blank: whether the paper's table has nothing here.
-        planned: number of splits of the study.
-    """
+    """Scores by split, in percent, with the published number."""
 
     values: dict[int, float] = field(default_factory=dict)
     published: Published | None = None
-    against: Comparison | None = None
-    blank: bool = False
-    planned: int = 0
+    against: Comparison | None = None  # with classical training
+    blank: bool = False  # whether the paper's table has nothing here
+    planned: int = 0  # number of splits of the study
 
     @property
     def mean(self) -> float:

@@ -14,11 +14,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 
-from same.graphs.examples import Examples
 from same.methods import ESAME
 from same.nn import Model
 from same.seeding import stream
-from same.tasks import Task
+from same.tasks import Examples, Task
 from same.training import EarlyStopping, Schedule, Training, Validation, train
 
 

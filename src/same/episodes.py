@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from same.errors import InputError
-from same.graphs.batch import GraphBatch, move_tensor
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples, GraphBatch, move_tensor
 from same.graphs.flat import Array
 from same.graphs.store import GraphStore
 from same.seeding import stream
@@ -86,15 +85,6 @@ class EpisodeSampler:
         build: function that makes the episode or batch of a step.
         seed: seed of the run.
         split: number of the split, which selects the stream.
-
-    >>> from same.graphs import planted
-    >>> from same.tasks import make_tasks
-    >>> store = planted(30)
-    >>> sampler = EpisodeSampler(store, np.arange(30), make_tasks(["gc", "nc"], store), batch_size=10)
-    >>> sampler.steps
-    3
-    >>> [(task.name, support.inputs.num_graphs) for task, support, target in sampler.draw(epoch=0, step=0)]
-    [('gc', 3), ('nc', 5)]
     """
 
     store: GraphStore

@@ -357,11 +357,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
 
         Args:
             source: a folder, or `user/name`.
-            revision: revision of the repository.
-            encoder: see `load`.
-            tasks: see `load`.
-            weighting: see `load`.
-            device: see `load`.
+            revision: revision of the repository. For the other arguments see `load`.
         """
         folder = hub.download(source, revision=revision)
         return cls.load(folder, encoder=encoder, tasks=tasks, weighting=weighting, device=device)

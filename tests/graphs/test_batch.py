@@ -1,3 +1,5 @@
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 import torch
@@ -6,6 +8,7 @@ from hypothesis import strategies as st
 
 from helpers import random_store, stores
 from same.graphs import GraphBatch, GraphStore, Inputs, Labels
+from same.graphs.batch import Examples
 
 
 def assert_same_batch(a: GraphBatch, b: GraphBatch) -> None:
@@ -101,3 +104,11 @@ def test_labels_by_name_and_level(level):
     assert batch.column(level).y is (batch.graph_y if level == "graph" else batch.node_y)
     assert batch.column(level, "nothing") is None
     assert (batch.column(level, "half") is None) == (level == "graph")
+
+
+def test_examples_stand_for_all_rows_and_cannot_be_changed():
+    examples = Examples("inputs", torch.ones(3))
+    assert examples.index is None
+    assert examples.embeddings is None
+    with pytest.raises(FrozenInstanceError):
+        examples.y = torch.zeros(3)

@@ -1,13 +1,12 @@
 import json
-import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss, r2_score
 
 from same.errors import InputError
-from same.linear import GRID, LinearHead, LinearSVM, fit_linear, svm
-from same.linear.calibration import Calibration
+from same.linear import LinearHead, fit_linear
 
 KINDS = ["classes", "two classes", "links", "numbers", "number"]
 
@@ -36,7 +35,7 @@ def test_it_is_the_linear_model_with_the_scaling_folded_in(name):
     assert head.weight.dtype == head.bias.dtype == np.float64
     assert (1 / model.penalty if kind == "numbers" else model.C) == head.C
     assert head.validated
-    predicted = head.predict(validation[0])
+    predicted = head.predict(head.decision(validation[0]))
     assert predicted.shape == validation[1].shape
     np.testing.assert_allclose(predicted, model.predict(validation[0]), rtol=1e-9, atol=1e-9)
 
@@ -45,13 +44,34 @@ def test_it_is_the_linear_model_with_the_scaling_folded_in(name):
 def test_probabilities_are_calibrated_on_the_validation_examples(name):
     kind, train, (x, y) = problem(name)
     head = LinearHead.fit(kind, *train, (x, y))
-    p = head.proba(x)
-    uncalibrated = LinearHead.from_tensors(head.to_tensors()[0], head.to_tensors()[1] | {"calibration": [1, 0]})
-    assert log_loss(y, p, labels=head.classes) < log_loss(y, uncalibrated.proba(x), labels=head.classes)
+    decision = head.decision(x)
+    p = head.proba(decision)
+    assert head.slope != 1
+    uncalibrated = replace(head, slope=1.0)
+    assert log_loss(y, p, labels=head.classes) < log_loss(y, uncalibrated.proba(decision), labels=head.classes)
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert p.shape == (len(y), len(head.classes))
+    # Predictions, decision values and probabilities agree.
+    assert np.array_equal(head.classes[p.argmax(axis=1)], head.predict(decision))
+    if decision.ndim == 1:
+        assert np.array_equal(head.classes[(decision > 0).astype(int)], head.predict(decision))
+    output = head.output(x)
+    assert np.array_equal(output, decision if kind == "links" else head.predict(decision))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_losses_of_single_examples(name):
+    kind, train, (x, y) = problem(name)
+    head = LinearHead.fit(kind, *train, (x, y))
+    losses = head.losses(head.decision(x), y)
+    assert losses.shape == (len(y),)
+    if kind == "numbers":
+        spread = y.reshape(len(y), -1).shape[1]
+        assert losses.mean() == pytest.approx(spread * (1 - r2_score(y, head.decision(x))))
+    else:
+        assert losses.mean() == pytest.approx(log_loss(y, head.proba(head.decision(x)), labels=head.classes))
     if name == "classes":
-        assert np.array_equal(head.classes[p.argmax(axis=1)], head.predict(x))
+        assert head.losses(head.decision(x[:1]), [99]) > 20  # A class that was never seen.
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -59,24 +79,24 @@ def test_without_validation_c_is_one_and_nothing_is_calibrated(name):
     kind, train, (x, y) = problem(name)
     for validation in (None, (x[:0], y[:0])):
         head = LinearHead.fit(kind, *train, validation)
-        assert (head.C, head.calibration, head.validated) == (1.0, Calibration(), False)
+        assert (head.C, head.slope, head.validated) == (1.0, 1.0, False)
 
 
 def test_validation_classes_without_training_examples_are_ignored():
     kind, train, (x, y) = problem("classes")
     more = (np.r_[x, x[:5]], np.r_[y, np.full(5, 99)])
     ours, plain = LinearHead.fit(kind, *train, more), LinearHead.fit(kind, *train, (x, y))
-    assert (ours.C, ours.calibration) == (plain.C, plain.calibration)
+    assert (ours.C, ours.slope) == (plain.C, plain.slope)
     assert not LinearHead.fit(kind, *train, (x, np.full(len(x), 99))).validated
 
 
 def test_one_class_and_links_of_one_kind():
     x = np.random.default_rng(0).normal(size=(10, 3))
     alone = LinearHead.fit("classes", x, np.full(10, 3), (x, np.full(10, 3)))
-    assert alone.predict(x).tolist() == [3] * 10
-    assert alone.proba(x).tolist() == [[1.0]] * 10
+    assert alone.predict(alone.decision(x)).tolist() == [3] * 10
+    assert alone.proba(alone.decision(x)).tolist() == [[1.0]] * 10
     links = LinearHead.fit("links", x, np.ones(10))
-    assert links.proba(x).tolist() == [[0.5, 0.5]] * 10
+    assert links.proba(links.decision(x)).tolist() == [[0.5, 0.5]] * 10
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -87,8 +107,7 @@ def test_it_is_saved_as_arrays_and_plain_values(name):
     assert all(isinstance(array, np.ndarray) for array in arrays.values())
     again = LinearHead.from_tensors(arrays, json.loads(json.dumps(values)))
     assert np.array_equal(again.decision(validation[0]), head.decision(validation[0]))
-    assert np.array_equal(again.predict(validation[0]), head.predict(validation[0]))
-    assert (again.C, again.calibration, again.validated) == (head.C, head.calibration, head.validated)
+    assert (again.C, again.slope, again.validated) == (head.C, head.slope, head.validated)
     for change in ({"bias": np.zeros(9)}, {"weight": arrays["weight"][..., None]}, {"weight": np.array(1.0)}):
         with pytest.raises(ValueError, match="expected"):
             LinearHead.from_tensors(arrays | change, values)
@@ -96,7 +115,7 @@ def test_it_is_saved_as_arrays_and_plain_values(name):
         LinearHead.from_tensors(arrays, values | {"kind": "other"})
     if kind == "numbers":
         with pytest.raises(InputError, match="numbers have no probabilities"):
-            head.proba(validation[0])
+            head.proba(head.decision(validation[0]))
 
 
 def test_units_of_targets_do_not_change_r2():
@@ -104,7 +123,7 @@ def test_units_of_targets_do_not_change_r2():
     r2 = []
     for units, shift in ((1, 0), (1000, 5000)):
         head = LinearHead.fit(kind, x, units * y + shift, (x_val, units * y_val + shift))
-        r2.append(r2_score(units * y_val + shift, head.predict(x_val)))
+        r2.append(r2_score(units * y_val + shift, head.output(x_val)))
     assert r2[0] > 0.3
     assert r2[1] == pytest.approx(r2[0], rel=1e-9)
 
@@ -115,18 +134,3 @@ def test_features_may_lie_in_a_file(tmp_path):
     mapped = np.memmap(tmp_path / "x", np.float32, mode="r", shape=x.shape)
     head = LinearHead.fit(kind, mapped, y, validation)
     assert np.array_equal(head.decision(mapped), LinearHead.fit(kind, x, y, validation).decision(x))
-
-
-@pytest.mark.slow
-def test_eight_values_of_c_cost_at_most_three_fits():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(15_000, 128)).astype(np.float32)
-    y = (x[:, :4] + rng.normal(size=(15_000, 4))).argmax(1)
-
-    def seconds(grid):
-        start = time.process_time()
-        svm.fit_path([LinearSVM(c) for c in grid], x, y)
-        return time.process_time() - start
-
-    one, eight = (min(seconds(grid) for _ in range(3)) for grid in ((1.0,), GRID))
-    assert eight <= 3 * one

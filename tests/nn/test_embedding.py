@@ -5,7 +5,7 @@ import torch
 from helpers import random_store
 from same.errors import InputError
 from same.graphs import GraphBatch
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples
 from same.nn import Encoder
 from same.nn.embedding import embed_graphs, encode_once, write_embeddings
 

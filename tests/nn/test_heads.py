@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 
 from helpers import random_store
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples
 from same.nn.heads import GraphHead, NodeHead, PairHead
 from same.nn.pairs import pair_features
 

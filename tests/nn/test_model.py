@@ -1,7 +1,7 @@
 import torch
 
 from helpers import random_store
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples
 from same.nn import Encoder, Model
 from same.nn.heads import GraphHead, NodeHead
 

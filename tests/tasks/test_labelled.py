@@ -6,7 +6,7 @@ import torch
 
 from helpers import random_store
 from same.errors import InputError
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples
 from same.tasks import GraphClassification, GraphRegression, NodeClassification, make_tasks
 
 

@@ -9,8 +9,7 @@
 (4, 33)
 """
 
-from same.graphs.batch import GraphBatch
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples, GraphBatch
 from same.graphs.inputs import Inputs
 from same.graphs.io.folder import open_store, save_store, write_store
 from same.graphs.io.objects import from_networkx, from_pyg, to_pyg

@@ -1,4 +1,4 @@
-"""Batches: some graphs of a set as one block-diagonal graph, in tensors."""
+"""Batches: some graphs of a set as one block-diagonal graph, in tensors; and labelled examples of a task."""
 
 import warnings
 from bisect import bisect_right
@@ -143,6 +143,23 @@ class GraphBatch(Graphs):
         changed: dict[str, Any] = {name: move_tensor(getattr(self, name), where) for name in names}
         labels = {name: column.map(lambda y: move_tensor(y, where)) for name, column in self.labels.items()}
         return replace(self, labels=labels, **changed)
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Labelled examples of one task: a support set or a target set.
+
+    Attributes:
+        inputs: input of the encoder; for graphs, a `GraphBatch` of the message-passing edges.
+        y: labels.
+        index: rows of the encoder's output, or [2, p] pairs of rows, that the labels belong to; None for all rows.
+        embeddings: output of the encoder, where it has been computed already.
+    """
+
+    inputs: Any
+    y: Tensor
+    index: Tensor | None = None
+    embeddings: Tensor | None = None
 
 
 def move_tensor(value: Tensor, where: torch.device | str | torch.dtype) -> Tensor:

@@ -1,27 +1,9 @@
-"""Probabilities from decision values: temperature scaling, or Platt scaling for two classes."""
-
-from typing import Any, NamedTuple
+"""Temperature scaling (Guo, Pleiss, Sun & Weinberger, ICML 2017): probabilities from decision values."""
 
 import numpy as np
 
 from same.linear.rows import Array
 from same.metrics import Kind
-
-
-class Calibration(NamedTuple):
-    """Probabilities softmax(a z + b e) of logits z, where e is 1 for the last class and 0 for the others.
-
-    The slope a > 0 is an inverse temperature; the offset b is 0 for more than two classes.
-    """
-
-    slope: float = 1.0
-    offset: float = 0.0
-
-    def proba(self, z: Array) -> Array:
-        """[n, k] probabilities of logits [n, k]."""
-        from scipy.special import softmax
-
-        return softmax(self.slope * z + self.offset * np.eye(z.shape[1])[-1], axis=1)
 
 
 def logits(kind: Kind, decision: Array, classes: int) -> Array:
@@ -31,29 +13,23 @@ def logits(kind: Kind, decision: Array, classes: int) -> Array:
     return np.stack([np.zeros_like(decision) if kind == "links" else -decision, decision], axis=1)[:, -classes:]
 
 
-def calibrate(z: Array, y: Array) -> Calibration:
-    """Slope and offset with the least log loss, and a penalty that keeps them finite:
+def calibrate(z: Array, y: Array) -> float:
+    """Return the slope a > 0, an inverse temperature, with the least log loss of p = softmax(a z):
 
-        −Σ log softmax(a z + b e)[y] + ½ (log a)² + ½ b²
+        −Σ log softmax(a z)[y] + ½ (log a)²
 
-    The penalty is 0 without calibration (a = 1, b = 0), so calibration never raises the log loss of these examples.
+    The penalty keeps it finite, and is 0 without calibration (a = 1). A slope does not change which class is most
+    probable, so predictions, decision values and probabilities agree.
 
     Args:
         z: [n, k] logits of validation examples.
         y: [n] column of the true class of each.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import minimize_scalar
     from scipy.special import log_softmax
 
-    truth, last = np.arange(z.shape[1]) == y[:, None], np.eye(z.shape[1])[-1]
+    def objective(log_slope: float) -> float:
+        return float(-log_softmax(np.exp(log_slope) * z, axis=1)[np.arange(len(y)), y].sum() + log_slope**2 / 2)
 
-    def objective(point: Array) -> Any:  # Value and gradient at (log a, b).
-        scaled = np.exp(point[0]) * z
-        log_p = log_softmax(scaled + point[1] * last, axis=1)
-        error = np.exp(log_p) - truth
-        gradient = np.array([(error * scaled).sum(), (error * last).sum()]) + point
-        return -log_p[truth].sum() + point @ point / 2, gradient
-
-    bounds = [(-20, 20), (-20, 20) if len(last) == 2 else (0, 0)]
-    best = minimize(objective, np.zeros(2), jac=True, method="L-BFGS-B", bounds=bounds)
-    return Calibration(float(np.exp(best.x[0])), float(best.x[1]))
+    best = minimize_scalar(objective, bounds=(-20, 20), method="bounded")
+    return float(np.exp(best.x)) if best.fun < objective(0.0) else 1.0

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 
 from same.errors import InputError
-from same.linear.calibration import Calibration, calibrate, logits
+from same.linear.calibration import calibrate, logits
 from same.linear.choice import fit_linear
 from same.linear.rows import Array, Scaler
 from same.linear.svm import LinearSVM
@@ -24,8 +24,8 @@ class LinearHead:
         weight: W, [r, d] for more than two classes or several numbers, otherwise [d].
         bias: b, [r] or a scalar.
         C: weight of the errors; the penalty λ of a ridge regression is 1 / C.
-        calibration: from decision values to probabilities.
-        validated: whether validation examples have chosen C and the calibration; otherwise C = 1, uncalibrated.
+        slope: inverse temperature of the probabilities.
+        validated: whether validation examples have chosen C and the slope; otherwise both are 1.
     """
 
     kind: Kind
@@ -33,7 +33,7 @@ class LinearHead:
     weight: Array
     bias: Array
     C: float
-    calibration: Calibration
+    slope: float
     validated: bool
 
     def __post_init__(self) -> None:
@@ -56,15 +56,15 @@ class LinearHead:
         codes = np.unique(y) if kind == "classes" else np.arange(2 if kind == "links" else 0)
         known = np.ones(len(labels), bool) if kind == "numbers" else np.isin(labels, codes)
         usable = validation if known.any() else None
-        model, calibration = fit_linear(kind, x, y, usable), Calibration()
+        model, slope = fit_linear(kind, x, y, usable), 1.0
         C = model.C if isinstance(model, LinearSVM) else 1 / model.penalty  # noqa: N806
         if isinstance(model, LinearSVM) and usable is not None:
             z = logits(kind, model.decision_function(usable[0]), len(codes))[known]
-            calibration = calibrate(z, np.searchsorted(codes, labels[known]))
+            slope = calibrate(z, np.searchsorted(codes, labels[known]))
         weight = model.coef_[:, :-1] / model.scaler_.scale
         bias = model.coef_[:, -1] - weight @ model.scaler_.mean
         shape = codes.shape if len(codes) > 2 else y.shape[1:]
-        return cls(kind, codes, weight.reshape(*shape, -1), bias.reshape(shape), C, calibration, usable is not None)
+        return cls(kind, codes, weight.reshape(*shape, -1), bias.reshape(shape), C, slope, usable is not None)
 
     def decision(self, x: Any) -> Array:
         """[n] for links and up to two classes, [n, k] for more classes: positive for the class; or the numbers."""
@@ -72,29 +72,42 @@ class LinearHead:
         coef = np.c_[self.weight.reshape(-1, d), self.bias.reshape(-1)]
         return Scaler(np.zeros(d), np.ones(d)).product(np.asarray(x), coef).reshape(-1, *self.bias.shape)
 
-    def predict(self, x: Any) -> Array:
+    def predict(self, decision: Array) -> Array:
         """[n] codes of the classes with the largest decision values, 0 or 1 for links; or the numbers."""
         if self.kind == "numbers":
-            return self.decision(x)
-        return self.classes[self._logits(x).argmax(axis=1)]
+            return decision
+        return self.classes[logits(self.kind, decision, len(self.classes)).argmax(axis=1)]
 
-    def proba(self, x: Any) -> Array:
+    def output(self, x: Any) -> Array:
+        """[n] what `same.metrics.scores` takes: classes, decision values of links, or numbers."""
+        decision = self.decision(x)
+        return decision if self.kind == "links" else self.predict(decision)
+
+    def proba(self, decision: Array) -> Array:
         """[n, k] probabilities of `classes`."""
+        from scipy.special import softmax
+
         if self.kind == "numbers":
             raise InputError("numbers have no probabilities; use predict")
-        return self.calibration.proba(self._logits(x))
+        return softmax(self.slope * logits(self.kind, decision, len(self.classes)), axis=1)
 
-    def _logits(self, x: Any) -> Array:
-        return logits(self.kind, self.decision(x), len(self.classes))
+    def losses(self, decision: Array, y: Any) -> Array:
+        """[n] log losses of classes and links, or squared errors of numbers in units of their deviation."""
+        y = np.asarray(y)
+        if self.kind == "numbers":
+            return np.square((decision - y) / np.maximum(y.std(axis=0), 1e-12)).reshape(len(y), -1).sum(axis=1)
+        p, known = self.proba(decision), np.isin(y, self.classes)
+        column = np.searchsorted(self.classes, np.where(known, y, self.classes[0]))
+        return -np.log(np.maximum(np.where(known, p[np.arange(len(y)), column], 0.0), 1e-12))
 
     def to_tensors(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and plain values, from which `from_tensors` makes the same head."""
-        values = {"kind": self.kind, "C": self.C, "calibration": list(self.calibration), "validated": self.validated}
+        values = {"kind": self.kind, "C": self.C, "slope": self.slope, "validated": self.validated}
         return {"weight": self.weight, "bias": self.bias, "classes": self.classes}, values
 
     @classmethod
     def from_tensors(cls, arrays: Mapping[str, Any], values: Mapping[str, Any]) -> "LinearHead":
         """The head of `to_tensors`; what does not fit raises `KeyError`, `TypeError` or `ValueError`."""
         weight, bias, classes = (np.asarray(arrays[name]) for name in ("weight", "bias", "classes"))
-        calibration = Calibration(*map(float, values["calibration"]))
-        return cls(values["kind"], classes, weight, bias, float(values["C"]), calibration, bool(values["validated"]))
+        numbers = (float(values["C"]), float(values["slope"]))
+        return cls(values["kind"], classes, weight, bias, *numbers, bool(values["validated"]))

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from same.episodes import Batch, Part, concurrent_batch
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples
 from same.methods.adapt import Params, outputs
 from same.methods.base import Method, Scores
 from same.nn.embedding import encode_once

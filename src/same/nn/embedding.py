@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from same.errors import InputError
 from same.files import atomic
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples
 from same.graphs.flat import Array
 from same.graphs.store import GraphStore
 
@@ -34,14 +34,7 @@ def encode_once(encoder: Callable[[Any], Tensor], sets: Sequence[Examples]) -> l
 
 
 def embed_graphs(encoder: nn.Module, store: GraphStore) -> tuple[Array, Array]:
-    """Return the [N, w] embeddings of all nodes and the [G, w] means of each graph.
-
-    >>> from same.graphs import planted
-    >>> from same.nn import Encoder
-    >>> nodes, means = embed_graphs(Encoder(24, width=8), planted(10))
-    >>> nodes.shape[1], means.shape
-    (8, (10, 8))
-    """
+    """Return the [N, w] embeddings of all nodes and the [G, w] means of each graph."""
     _, nodes, means = zip(*_blocks(encoder, store), strict=True)
     return np.concatenate(nodes), np.concatenate(means)
 

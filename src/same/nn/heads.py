@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples
 from same.nn.pairs import Pair, pair_scores
 
 

@@ -90,15 +90,7 @@ class Evaluation:
     def probe(
         self, model: str, encode: Encode, probes: Iterable[str], networks: Iterable[str] = (), *, part: str = "test"
     ) -> list[Score]:
-        """Scores of probes of an encoder's embeddings.
-
-        Args:
-            model: name of the model.
-            encode: its encoder.
-            probes: any of `linear`, `paper` and `none` (the majority).
-            networks: tasks with a network probe.
-            part: part of the split to score.
-        """
+        """Scores of probes (`linear`, `paper`, `none` for the majority; networks for some tasks) of embeddings."""
         probes, networks = tuple(probes), tuple(networks)
         if not probes and not networks:
             return []

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples
 from same.graphs.flat import Array, ranges
 from same.linear.rows import column_scaling
 from same.seeding import forked_torch
@@ -23,13 +23,6 @@ def predict_network(
 
     Node embeddings are standardised on the training graphs: columns of unit-norm rows are so small that a hundred
     epochs would not be enough.
-
-    Args:
-        task: task with the head and the loss.
-        train: training examples, with embeddings like the others.
-        validation: examples for early stopping.
-        test: examples to predict.
-        rng: generator of the initialisation and the order of graphs.
     """
     train, validation, test = standardised(train, validation, test)
     with forked_torch(int(rng.integers(2**63))):

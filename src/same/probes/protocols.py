@@ -10,8 +10,7 @@ from torch import Tensor
 from same.episodes import PARTS, part_examples
 from same.errors import InputError
 from same.experiment import Experiment
-from same.graphs.batch import GraphBatch
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples, GraphBatch
 from same.graphs.flat import Array, pointers, ranges
 from same.metrics import scores
 from same.tasks.link_prediction import LinkPrediction, numbered_pair

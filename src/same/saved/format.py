@@ -27,20 +27,15 @@ FORMAT = 2
 class Saved:
     """The contents of a model's folder.
 
-    Attributes:
-        config: configuration of the training.
-        about: `graphs` (attributes and label columns of the training graphs), `custom` (names of the user's own parts)
-            and `options` (further values of whoever saved the model).
-        tensors: weights by name: `model.…`, `adapted.TASK.…` and `inputs.…`.
-        history: record of each validation.
-        training: summary of the training.
+    `about` has `graphs` (attributes and label columns of the training graphs), `custom` (names of the user's own parts)
+    and `options` (further values of whoever saved the model).
     """
 
     config: Config
     about: dict[str, Any]
-    tensors: dict[str, Tensor]
+    tensors: dict[str, Tensor]  # `model.…`, `adapted.TASK.…` and `inputs.…`
     history: list[Record]
-    training: dict[str, Any]
+    training: dict[str, Any]  # summary
 
 
 def begin(folder: Path, config: Config, about: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from same.episodes import part_examples, to_device
 from same.errors import InputError
 from same.files import atomic
 from same.graphs import GraphStore, Inputs
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples
 from same.graphs.inputs import DEGREE_WITHOUT_ATTRIBUTES
 from same.graphs.labels import Labels
 from same.methods.adapt import Params

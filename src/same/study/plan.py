@@ -78,26 +78,17 @@ def default_settings() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Plan:
-    """Questions, datasets, methods, task sets and splits of a study, and the settings of its runs.
-
-    Attributes:
-        questions: names of the questions, see `QUESTIONS`.
-        methods: methods to run; None for all that the questions need. The same for `tasks`.
-        settings: configuration of every run, in full: keys that are left out get the defaults of today.
-        tuned: settings of single variants, by `config_name`; they override `settings`.
-        choose: what linear probes choose the SVM's C by on validation graphs: `loss`, or None for C = 1.
-        keep_models: whether the folders of finished runs stay.
-    """
+    """Questions, datasets, methods, task sets and splits of a study, and the settings of its runs."""
 
     questions: tuple[str, ...] = tuple(QUESTIONS)
     datasets: tuple[str, ...] = DATASETS
-    methods: tuple[str, ...] | None = None
-    tasks: tuple[tuple[str, ...], ...] | None = None
+    methods: tuple[str, ...] | None = None  # None for all that the questions need
+    tasks: tuple[tuple[str, ...], ...] | None = None  # None for all that the questions need
     splits: tuple[int, ...] = tuple(range(10))
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    choose: Choose | None = None
-    keep_models: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)  # of every run; the defaults of today for keys left out
+    tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of single variants, by `config_name`
+    choose: Choose | None = None  # what linear probes choose C by on validation graphs; None for C = 1
+    keep_models: bool = False  # whether the folders of finished runs stay
 
     def __post_init__(self) -> None:
         for option, values, choices in (

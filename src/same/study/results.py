@@ -28,29 +28,20 @@ END_TO_END = ("classical", "finetuned")
 
 
 class Run(NamedTuple):
-    """A finished run: one row of `runs.csv`.
+    """A finished run: one row of `runs.csv`."""
 
-    Attributes:
-        run: key of the configuration, which is (dataset, method, tasks, split) and all other keys in `settings`.
-        best_epoch: epoch of the best validation, whose weights were kept.
-        cap: the most epochs it could take.
-        updates: number of optimiser steps.
-        examples: number of training examples seen, by task.
-        cpu_seconds: CPU time of the training.
-    """
-
-    run: str
+    run: str  # key of the configuration, which is (dataset, method, tasks, split) and all other keys in `settings`
     dataset: str
     method: str
     tasks: tuple[str, ...]
     split: int
     settings: dict[str, Any]
     epochs: int
-    best_epoch: int
-    cap: int
-    updates: int
-    examples: dict[str, int]
-    cpu_seconds: float
+    best_epoch: int  # epoch of the best validation, whose weights were kept
+    cap: int  # the most epochs it could take
+    updates: int  # number of optimiser steps
+    examples: dict[str, int]  # number of training examples seen, by task
+    cpu_seconds: float  # of the training
     version: str
     commit: str
 

@@ -30,15 +30,8 @@ def run_study(
     """Execute the runs of a plan that are not finished, whatever else was planned in the folder before.
 
     Only this process writes to the folder of the study, under its lock; workers write to the folders of their runs.
-    The folder of a run is removed once its rows are written, unless the plan keeps models.
-
-    Args:
-        plan: runs to execute.
-        folder: folder of the study, see `same.study.results`; a study may grow, but not change its settings.
-        engine: engine that executes the runs.
-        workers: number of runs at a time.
-        data: folder of local datasets.
-        quiet: whether to show nothing.
+    The folder of a run is removed once its rows are written, unless the plan keeps models. A study may grow, but not
+    change its settings.
     """
     with locked(folder):
         remember(plan, folder)

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from same.errors import InputError
-from same.graphs.examples import Examples as Examples
+from same.graphs.batch import Examples
 from same.graphs.store import GraphStore
 from same.nn.pairs import Pair
-from same.tasks.classification import GraphClassification as GraphClassification
-from same.tasks.classification import NodeClassification as NodeClassification
-from same.tasks.link_prediction import LinkPrediction as LinkPrediction
-from same.tasks.regression import GraphRegression as GraphRegression
-from same.tasks.regression import NodeRegression as NodeRegression
-from same.tasks.task import GraphTask as GraphTask
-from same.tasks.task import Task as Task
+from same.tasks.classification import GraphClassification, NodeClassification
+from same.tasks.link_prediction import LinkPrediction
+from same.tasks.regression import GraphRegression, NodeRegression
+from same.tasks.task import GraphTask, Task
+
+__all__ = ["TASKS", "Examples", "GraphClassification", "GraphRegression", "GraphTask", "LinkPrediction"]
+__all__ += ["NodeClassification", "NodeRegression", "Task", "make_tasks", "offered"]
 
 TaskKind = str | type[GraphTask] | GraphTask
 TASKS: dict[str, GraphTask] = {

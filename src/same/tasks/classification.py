@@ -4,7 +4,7 @@ import numpy as np
 import torch.nn.functional as F
 from torch import Tensor
 
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples
 from same.graphs.flat import Array
 from same.tasks.labelled import GraphLevel, LabelTask, NodeLevel
 from same.tasks.task import loss_of, ranks

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from same.errors import InputError
-from same.graphs.batch import GraphBatch
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples, GraphBatch
 from same.graphs.flat import Array
 from same.graphs.labels import Level, Value
 from same.graphs.store import GraphStore

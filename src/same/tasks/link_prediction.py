@@ -5,8 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from same.graphs.batch import GraphBatch
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples, GraphBatch
 from same.graphs.flat import Array, pointers, ranges
 from same.graphs.store import GraphStore
 from same.metrics import scores

@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor
 
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples
 from same.metrics import scores
 from same.tasks.labelled import GraphLevel, LabelTask, NodeLevel
 

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from torch import Tensor, nn
 
-from same.graphs.batch import GraphBatch
-from same.graphs.examples import Examples
+from same.graphs.batch import Examples, GraphBatch
 from same.graphs.flat import Array
 from same.graphs.store import GraphStore
 from same.metrics import Kind

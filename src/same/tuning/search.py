@@ -27,28 +27,18 @@ FILE = "tune.json"  # The search and its proposed trials.
 
 @dataclass(frozen=True)
 class Search:
-    """What is tuned.
-
-    Attributes:
-        dataset: name, folder or zip of the dataset.
-        split: split whose validation graphs score the trials.
-        seed: seed of the runs and of the sampler.
-        settings: fixed keys of the configuration.
-        sampler: `ax`, `random`, or `auto`.
-        stop_early: whether to stop unpromising trials.
-        round: number of trials proposed at once, which can run in parallel.
-    """
+    """What is tuned."""
 
     dataset: str
     method: str
     tasks: tuple[str, ...]
     space: Space
-    split: int = 0
-    seed: int = 0
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    sampler: str = "auto"
-    stop_early: bool = True
-    round: int = 4
+    split: int = 0  # its validation graphs score the trials
+    seed: int = 0  # of the runs and of the sampler
+    settings: Mapping[str, Any] = field(default_factory=dict)  # fixed keys of the configuration
+    sampler: str = "auto"  # `ax`, `random`, or `auto`
+    stop_early: bool = True  # whether to stop unpromising trials
+    round: int = 4  # number of trials proposed at once, which can run in parallel
 
     def __post_init__(self) -> None:
         if not get(self.method).has_heads:

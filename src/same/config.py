@@ -25,7 +25,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "linear_heads": True,
         "max_epochs": 200,
         "patience": 100,
-        "stop_on": "score",
+        "stop_on": "linear",
     },
 }
 """Settings that work well together: `same train --config sage-walk`, `GraphEncoder(**same.PRESETS["sage-walk"])`."""
@@ -80,7 +80,9 @@ class Config(BaseModel):
     validate_every: Positive = Field(5, description="epochs between validations")
     validation_episodes: Positive = Field(2, le=10_000, description="fixed episodes per validation")
     patience: Positive = Field(50, description="epochs without improvement before training stops")
-    stop_on: Literal["loss", "score"] = Field("loss", description="weighted sum over tasks that early stopping watches")
+    stop_on: Literal["loss", "linear"] = Field(
+        "loss", description="validation losses that early stopping sums: the method's own, or those of linear heads"
+    )
 
     @field_validator("tasks", mode="before")
     @classmethod

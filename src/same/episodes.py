@@ -18,6 +18,7 @@ VALIDATION_NODES = 2**16
 """About the most nodes of a validation episode; for larger sets it is a random subset."""
 
 PARTS = ("train", "validation", "test")  # Of a split.
+_DRAWS = (*PARTS, "again")  # Streams of examples: `again` is a second draw for training graphs.
 
 
 class Part(NamedTuple):
@@ -151,7 +152,7 @@ def part_examples(
     """
     batch = store.cut(ids)
     # Every task draws from the start of the stream: its examples do not depend on which other tasks there are.
-    return [(task, task.examples(batch, stream(seed, "probes", split, PARTS.index(part)))) for task in tasks]
+    return [(task, task.examples(batch, stream(seed, "probes", split, _DRAWS.index(part)))) for task in tasks]
 
 
 def to_device(batch: Any, target: Any) -> Any:

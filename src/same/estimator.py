@@ -20,7 +20,7 @@ from same.methods.base import Method
 from same.nn.embedding import embed_graphs
 from same.nn.pairs import check_pairs
 from same.saved import hub
-from same.saved.trained import Custom, Trained, find_device
+from same.saved.trained import Custom, Head, Trained, find_device
 from same.tasks import GraphTask
 from same.training.progress import ReportFunction
 from same.weighting import Weighting
@@ -189,37 +189,47 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         store = self._store(graphs)
         return self.transform(store, output="nodes"), np.repeat(np.arange(len(store)), np.diff(store.node_ptr))
 
-    def predict(self, graphs: Any, *, task: Any, pairs: Any = None) -> Array:
-        """Predict each graph, node or pair with the model's own head, adapted to the training graphs.
+    def predict(self, graphs: Any, *, task: Any, pairs: Any = None, head: Head = "linear") -> Array:
+        """Predict each graph, node or pair.
 
         Args:
             graphs: graphs in any supported form; their labels are not used.
-            task: task that was trained.
+            task: task that was trained or added.
             pairs: for links, [2, p] pairs of nodes of the same graph, counted through all graphs as the rows of
                 `transform` are. Edges of the graphs carry messages: leave out those that you ask for.
+            head: `linear`, a linear head on the embeddings, fitted to the training graphs; or `own`, the head that
+                the model was trained with, adapted to the training graphs if the method adapts.
 
         Returns:
             Classes as they were given, numbers, or for pairs 1 (edge) and 0 (no edge).
         """
-        chosen, output = self._outputs("predict", task, graphs, pairs)
+        chosen, output = self._outputs("predict", task, graphs, pairs, head)
         if chosen.kind == "numbers":
             return output[:, 0] if output.ndim == 2 and output.shape[1] == 1 else output
         if chosen.kind == "links":
             return (output > 0).astype(np.int64)
         return self._classes(chosen, output.shape[1])[output.argmax(axis=1)]
 
-    def predict_proba(self, graphs: Any, *, task: Any, pairs: Any = None) -> Array:
-        """Return the [examples, classes] probabilities of the classes; for pairs, those of 0 and 1."""
-        chosen, output = self._outputs("predict_proba", task, graphs, pairs)
-        if chosen.kind == "numbers":
-            raise InputError(f"predict_proba: {chosen.name} predicts numbers, which have no probabilities; use predict")
-        logits = torch.from_numpy(output)
-        if chosen.kind == "links":
+    def predict_proba(self, graphs: Any, *, task: Any, pairs: Any = None, head: Head = "linear") -> Array:
+        """Return the [examples, classes] probabilities of the classes; for pairs, those of 0 and 1.
+
+        Those of linear heads are calibrated on the validation graphs. For the arguments see `predict`.
+        """
+        logits = torch.from_numpy(self._logits("predict_proba", task, graphs, pairs, head))
+        if logits.ndim == 1:
             return torch.stack([-logits, logits], dim=1).sigmoid().numpy()
         return logits.softmax(dim=1).numpy()
 
-    def score(self, graphs: Any, y: Any = None, *, task: Any = None) -> float:
-        """Return the score of the model's own head on labelled graphs: accuracy, ROC AUC or R².
+    def decision_function(self, graphs: Any, *, task: Any, pairs: Any = None, head: Head = "linear") -> Array:
+        """Return the [examples, classes] logits of the classes, or [examples] for two classes and for pairs.
+
+        A positive value stands for the second class, or for an edge. For the arguments see `predict`.
+        """
+        logits = self._logits("decision_function", task, graphs, pairs, head)
+        return logits[:, 1] - logits[:, 0] if logits.ndim == 2 and logits.shape[1] == 2 else logits
+
+    def score(self, graphs: Any, y: Any = None, *, task: Any = None, head: Head = "linear") -> float:
+        """Return the score of a head on labelled graphs: accuracy, ROC AUC or R².
 
         Classes are matched by value. Links are scored on a fifth of the edges, which are removed, and as many random
         non-edges.
@@ -227,24 +237,37 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         Args:
             graphs: graphs in any supported form.
             y: classes or targets of the graphs, in place of their own.
-            task: task that was trained; by default the mean over all of them.
+            task: task that was trained or added; by default the mean over all of them.
+            head: see `predict`.
         """
         check_is_fitted(self, "trained_")
+        names = [each.name for each in self.trained_.tasks] if task is None else [task]
+        if not names:
+            raise InputError("score: the model has no tasks to score; it was saved by version 0.1 as an encoder alone")
+        tasks = [self._task("score", name) for name in names]
+        for each in tasks:
+            self.trained_.check(each, head)
         store = self._store(_labelled(as_store(graphs), y))
-        tasks = [self._task("score", name) for name in ([*self.trained_.heads] if task is None else [task])]
-        if not tasks:
-            raise InputError(f"score: method={self.trained_.config.method} has no heads to score")
-        return float(np.mean([self.trained_.score(each, store) for each in tasks]))
+        return float(np.mean([self.trained_.score(each, store, head=head) for each in tasks]))
 
-    def _outputs(self, caller: str, task: Any, graphs: Any, pairs: Any) -> tuple[GraphTask, Array]:
-        """A task, and the outputs of its head."""
+    def _logits(self, caller: str, task: Any, graphs: Any, pairs: Any, head: Head) -> Array:
+        chosen, output = self._outputs(caller, task, graphs, pairs, head)
+        if chosen.kind == "numbers":
+            raise InputError(f"{caller}: {chosen.name} predicts numbers, not classes; use predict")
+        return output
+
+    def _outputs(self, caller: str, task: Any, graphs: Any, pairs: Any, head: Head) -> tuple[GraphTask, Array]:
+        """A task, and the outputs of one of its heads."""
         if isinstance(graphs, str) and not isinstance(task, str):
             raise InputError(f"{caller}: graphs come first: {caller}(graphs, task={graphs!r})")
-        store, chosen = self._store(graphs), self._task(caller, task)
+        check_is_fitted(self, "trained_")
+        chosen = self._task(caller, task)
         if (chosen.kind == "links") != (pairs is not None):
             raise InputError(f"{caller}: pairs, [2, p] nodes, are needed for links and for nothing else")
+        self.trained_.check(chosen, head)
+        store = self._store(graphs)
         checked = None if pairs is None else check_pairs(pairs, store.node_ptr)
-        return chosen, self.trained_.outputs(chosen, store, checked)
+        return chosen, self.trained_.outputs(chosen, store, checked, head=head)
 
     def _classes(self, task: GraphTask, count: int) -> Array:
         """The classes of a task as they were given; codes for a task of the user's own that does not name them."""
@@ -254,12 +277,11 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         return np.array(classes, object if any(isinstance(value, str) for value in classes) else None)
 
     def _task(self, caller: str, task: Any) -> GraphTask:
-        name = getattr(task, "name", task)
-        for known in self.trained_.tasks:
-            if known.name == name and name in self.trained_.heads:
-                return known
-        heads = ", ".join(self.trained_.heads) or f"none, as method={self.trained_.config.method} has no heads"
-        raise InputError(f"{caller}: {name!r} is not one of the tasks that were trained: {heads}")
+        name, known = getattr(task, "name", task), {each.name: each for each in self.trained_.tasks}
+        if name not in known:
+            tasks = ", ".join(known) or "none"
+            raise InputError(f"{caller}: {name!r} is not one of the tasks that were trained: {tasks}")
+        return known[name]
 
     def _store(self, graphs: Any) -> GraphStore:
         """Graphs as a store with the inputs of the encoder."""

@@ -3,6 +3,7 @@
 import copy
 import logging
 import platform
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -15,15 +16,20 @@ import torch
 
 from same import __version__, saved
 from same.config import Config
-from same.episodes import EpisodeSampler, part_examples, to_device, validation_episodes
+from same.episodes import VALIDATION_NODES, EpisodeSampler, part_examples, to_device, validation_episodes
 from same.errors import InputError
 from same.files import clean, locked
 from same.graphs import GraphStore, Inputs, Split, load, split
+from same.graphs.batch import Examples
+from same.graphs.flat import Array
 from same.graphs.splits import rare_classes
+from same.linear import LinearHead
+from same.linear.heads import features, fit_head
+from same.linear.validation import RidgeValidation
 from same.methods.adapt import Params
 from same.methods.base import Method, make_method
 from same.nn import Model
-from same.nn.embedding import write_embeddings
+from same.nn.embedding import encode_once, write_embeddings
 from same.nn.encoders import check_encoder
 from same.saved.trained import Custom, Trained, build, describe, find_device, load_trained, stand_in
 from same.seeding import forked_torch, stream, stream_seed
@@ -38,8 +44,12 @@ from same.weighting import Weighting, make_weighting
 
 log = logging.getLogger("same")
 
-ADAPT_NODES = 2**18
-"""About the most nodes of training graphs that heads are adapted to when training ends."""
+VALIDATION_GRAPHS = 200
+"""Most training graphs that the ridge classifiers of a validation are fitted to."""
+HEAD_NODES = 2**18
+"""About the most nodes of graphs that heads are fitted to when training ends."""
+
+TaskExamples = list[tuple[GraphTask, Examples]]
 
 
 @dataclass(frozen=True)
@@ -62,24 +72,50 @@ class Experiment:
             self.store, self.split.train, self.tasks, config.batch_size, self.method.draw, config.seed, config.split
         )
 
-    def validation(self) -> list[Any]:
-        """Return the validation episodes; every task must have examples in one of them."""
+    def validation(self) -> Validation:
+        """Return the rule that validates the model; every task must have examples to validate it on."""
         config, method, graphs = self.config, self.method, self.split.validation
-        episodes = validation_episodes(
-            method.draw_validation or method.draw,
-            self.store,
-            self.tasks,
-            graphs,
-            count=config.validation_episodes,
-            seed=config.seed,
-            split=config.split,
+        if not len(graphs):
+            return Validation(method)
+        own = config.stop_on == "loss" or not method.has_heads  # Without heads, no labels choose the model.
+        draw = method.draw_validation or method.draw
+        keys = {"seed": config.seed, "split": config.split}
+        count = config.validation_episodes if own else 0
+        episodes = validation_episodes(draw, self.store, self.tasks, graphs, count=count, **keys)
+        some = self._some(self.split.train, max(2, min(VALIDATION_GRAPHS, len(self.split.train) // 2)))
+        # Edges are few, and drawn: a second draw shows other ones.
+        train = self.examples("train", some) + self.examples(
+            "again", some, [t for t in self.tasks if t.kind == "links"]
         )
-        covered = {part.task.name for episode in episodes for part in method.parts(episode) if len(part.target.y)}
-        for task in self.tasks:
-            if method.has_heads and task.name not in covered:
-                where = f"{self.store.name}: the validation graphs of split {config.split}"
-                raise InputError(f"{where} have no examples of {task.name}")
-        return episodes
+        shown = self.examples("validation", self._some(graphs))
+        parts = [part for episode in episodes for part in method.parts(episode)]
+        sets = [
+            ("training", train),
+            ("validation", shown),
+            ("validation", [(part.task, part.target) for part in parts]),
+        ]
+        for name, examples in sets:
+            counts = Counter[str]()
+            for task, each in examples:
+                counts[task.name] += len(each.y)
+            if empty := [task for task, count in counts.items() if not count]:
+                where = f"{self.store.name}: the {name} graphs of split {config.split}"
+                raise InputError(f"{where} have no examples of {empty[0]}")
+        return Validation(method, episodes, probe=RidgeValidation(train, shown), weights=self.weighting.weights)
+
+    def examples(self, part: str, ids: Array, tasks: Sequence[GraphTask] | None = None) -> TaskExamples:
+        """Return the examples of tasks, by default all, on some graphs, or on a sample of very many."""
+        tasks, keys = self.tasks if tasks is None else tasks, {"seed": self.config.seed, "split": self.config.split}
+        batch = part_examples(self.store, self._some(ids, nodes=HEAD_NODES), tasks, part, **keys)
+        return to_device(batch, next(self.model.parameters()).device)
+
+    def _some(self, ids: Array, most: int | None = None, nodes: int = VALIDATION_NODES) -> Array:
+        """Return the given graphs, or a random sample of at most so many graphs and about so many nodes."""
+        sizes = self.store.node_ptr[ids + 1] - self.store.node_ptr[ids]
+        if len(ids) <= (most or len(ids)) and int(sizes.sum()) <= nodes:
+            return ids
+        order = stream(self.config.seed, "validation", self.config.split, 2**31).permutation(len(ids))[:most]
+        return np.sort(ids[order[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), nodes)))]])
 
 
 def prepare(config: Config, data: str | Path | None = None) -> Experiment:
@@ -235,7 +271,7 @@ def _train(
         isolate=experiment.custom != Custom(),
     )
     rules: list[Rule] = [Averaging(config.average)] if config.average else []
-    rules.append(Validation(method, experiment.validation(), on=config.stop_on, weights=weighting.weights))
+    rules.append(experiment.validation())
     rules += [Report(report)] if report is not None else []
     rules += [Checkpoint(folder, config.key, stop=stop)] if folder is not None else []
     rules.append(EarlyStopping(config.patience, give_up))
@@ -249,7 +285,7 @@ def _trained(experiment: Experiment, training: Training) -> Trained:
     assert store.inputs is not None
     assert training.best_record is not None
     inputs = replace(store.inputs, cache=None)
-    summary = {
+    summary: dict[str, Any] = {
         "key": config.key,
         "steps": training.step,
         "epochs": training.step * config.episodes_per_step // experiment.sampler().steps,
@@ -265,25 +301,27 @@ def _trained(experiment: Experiment, training: Training) -> Trained:
             **{name: version(name) for name in ("torch", "numpy")},
         },
     }
-    like, adapted = stand_in(describe(store)).with_inputs(inputs), adapted_heads(experiment)
-    rest = (adapted, inputs, like, training.history, summary)
+    adapted, linear = fit_heads(experiment)
+    summary["linear"] = {task: head.to_tensors()[1] for task, head in linear.items()}
+    like = stand_in(describe(store)).with_inputs(inputs)
+    rest = (adapted, linear, inputs, like, training.history, summary)
     return Trained(config, experiment.custom, experiment.tasks, experiment.model, *rest)
 
 
-def adapted_heads(experiment: Experiment) -> dict[str, Params]:
-    """Return θ′ for each task that has a head, adapted to the training graphs if the method adapts."""
-    config, store, ids = experiment.config, experiment.store, experiment.split.train
-    sizes = store.node_ptr[ids + 1] - store.node_ptr[ids]
-    if int(sizes.sum()) > ADAPT_NODES:
-        order = stream(config.seed, "probes", config.split).permutation(len(ids))
-        ids = np.sort(ids[order[: int(np.searchsorted(np.cumsum(sizes[order]), ADAPT_NODES))]])
-        log.info("heads are adapted to %d of %d training graphs", len(ids), len(sizes))
-    model = experiment.model.eval()
-    tasks = [task for task in experiment.tasks if task.name in model.heads]
-    batch = part_examples(store, ids, tasks, "train", seed=config.seed, split=config.split)
-    batch = to_device(batch, next(model.parameters()).device)
-    adapted = {task.name: experiment.method.adapted(model, batch, task) for task in tasks}
-    return {task: {name: value.detach() for name, value in params.items()} for task, params in adapted.items()}
+def fit_heads(experiment: Experiment) -> tuple[dict[str, Params], dict[str, LinearHead]]:
+    """Fit what predicts each task: θ′, adapted to the training graphs if the method adapts, and a linear head."""
+    split, model, tasks = experiment.split, experiment.model.eval(), experiment.tasks
+    train = experiment.examples("train", split.train)
+    own = [(task, each) for task, each in train if task.name in model.heads]
+    adapted = {task.name: experiment.method.adapted(model, own, task) for task, _ in own}
+    adapted = {task: {name: value.detach() for name, value in params.items()} for task, params in adapted.items()}
+    parts = [train, experiment.examples("validation", split.validation)] if len(split.validation) else [train]
+    if len(parts) < 2:
+        log.warning("%s: no validation graphs: linear heads have C = 1 and are not calibrated", experiment.store.name)
+    with torch.no_grad():
+        embedded = [encode_once(model.encoder, [each for _, each in part]) for part in parts]
+    sets = [[features(task, e) for e in each] for task, *each in zip(tasks, *embedded, strict=True)]
+    return adapted, {task.name: fit_head(task.kind, *each) for task, each in zip(tasks, sets, strict=True)}
 
 
 def embed_set(folder: Path, dataset: str, out: Path, *, data: str | Path | None = None, kind: str = "npz") -> int:

@@ -32,7 +32,6 @@ Tasks = Annotated[str | None, Option("--tasks", "-t", help="Names of tasks, for 
 Settings = Annotated[
     list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set a configuration key; repeatable.")
 ]
-Choose = Annotated[str | None, Option(metavar="loss", help="Choose C of linear probes by validation loss; else 1.")]
 EngineName = Annotated[str, Option(help="local (processes on this machine) or ray (a cluster).")]
 Workers = Annotated[int | None, Option(min=1, help="Number of parallel runs; one per core by default.")]
 Address = Annotated[str | None, Option(metavar="HOST:PORT", help="Ray cluster; without one, Ray starts locally.")]

@@ -44,7 +44,6 @@ def study(
     budget: Annotated[str | None, Option(help="Epochs: paper (default), short (40) or small (for a try).")] = None,
     settings: opt.Settings = None,
     pair: Annotated[str | None, Option(help="Pair features: concat (as in the paper, default) or symmetric.")] = None,
-    choose: opt.Choose = None,
     keep_models: Annotated[bool, Option("--keep-models", help="Keep the folders of finished runs.")] = False,
     tuned: Annotated[Path | None, Option(metavar="DIR", help="Configurations from `same tune`; --set wins.")] = None,
     engine: opt.EngineName = "local",
@@ -76,7 +75,6 @@ def study(
         budget=budget,
         settings=given,
         tuned=configurations,
-        choose=choose,
         keep_models=keep_models or None,
     )
     plan.runs()  # Report invalid settings before anything is written.

@@ -87,7 +87,6 @@ def evaluate(
     pair: Annotated[str | None, Option(help="Pair features: concat or symmetric; as trained by default.")] = None,
     probes: Annotated[str, Option(help="Any of linear, network, own (heads), paper.")] = "linear,network,own",
     tasks: Annotated[str | None, Option("--tasks", "-t", help="Tasks to score; all by default.")] = None,
-    choose: opt.Choose = None,
     floors: Annotated[bool, Option(help="Add the majority class, raw features and the untrained encoder.")] = True,
     most_graphs: Annotated[int | None, Option(min=10, help="Limit of graphs per part; none by default.")] = None,
     method: opt.MethodOfRun = None,
@@ -104,14 +103,14 @@ def evaluate(
     from same.saved import read
 
     opt.resolve_method(method)
-    given: Any = {"protocols": opt.parse_names(protocol), "pair": pair, "choose": choose, "data": data}
+    given: Any = {"protocols": opt.parse_names(protocol), "pair": pair, "data": data}
     given |= {"tasks": opt.parse_names(tasks) or None, "floors": floors, "most_graphs": most_graphs}
     rows = evaluate_run(folder, probes=opt.parse_names(probes), **given)
     config = read(folder).config
     about = {"split": config.split, "seed": config.seed, "protocol": protocol, "pair": pair or config.pair}
     title = f"{config.dataset}: {', '.join(f'{name} {value}' for name, value in about.items())}, "
-    title += f"C {f'chosen by {choose}' if choose else '= 1'}; test graphs, %"
-    values = {**about, "choose": choose, "rows": [row._asdict() for row in rows]}
+    title += "C by the loss on validation graphs; test graphs, %"
+    values = {**about, "rows": [row._asdict() for row in rows]}
     opt.echo(scores_table(rows, title), values, as_json)
 
 

@@ -13,6 +13,9 @@ from same.linear.rows import Array, Scaler
 from same.linear.svm import LinearSVM
 from same.metrics import Kind
 
+NEVER = -1e6
+"""Logit of a class that the training examples lack: finite, with a probability of 0."""
+
 
 @dataclass(frozen=True, eq=False)
 class LinearHead:
@@ -26,6 +29,7 @@ class LinearHead:
         C: weight of the errors; the penalty λ of a ridge regression is 1 / C.
         slope: inverse temperature of the probabilities.
         validated: whether validation examples have chosen C and the slope; otherwise both are 1.
+        pool: pooling of the features, for tasks on graphs.
     """
 
     kind: Kind
@@ -35,6 +39,7 @@ class LinearHead:
     C: float
     slope: float
     validated: bool
+    pool: str = ""
 
     def __post_init__(self) -> None:
         expected = self.classes.shape if len(self.classes) > 2 else self.bias.shape if self.kind == "numbers" else ()
@@ -83,6 +88,18 @@ class LinearHead:
         decision = self.decision(x)
         return decision if self.kind == "links" else self.predict(decision)
 
+    def outputs(self, x: Any, classes: int) -> Array:
+        """What a head of a network returns: [n, `classes`] logits by code, [n] logits of links, or numbers.
+
+        Their softmax or sigmoid are the calibrated probabilities; a class without training examples has none.
+        """
+        decision = self.decision(x)
+        if self.kind != "classes":
+            return self.slope * decision if self.kind == "links" else decision
+        columns = np.full((len(decision), max(classes, int(self.classes[-1]) + 1)), NEVER)
+        columns[:, self.classes] = self.slope * logits(self.kind, decision, len(self.classes))
+        return columns
+
     def proba(self, decision: Array) -> Array:
         """[n, k] probabilities of `classes`."""
         from scipy.special import softmax
@@ -102,7 +119,7 @@ class LinearHead:
 
     def to_tensors(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays and plain values, from which `from_tensors` makes the same head."""
-        values = {"kind": self.kind, "C": self.C, "slope": self.slope, "validated": self.validated}
+        values = {name: getattr(self, name) for name in ("kind", "C", "slope", "validated", "pool")}
         return {"weight": self.weight, "bias": self.bias, "classes": self.classes}, values
 
     @classmethod
@@ -110,4 +127,4 @@ class LinearHead:
         """The head of `to_tensors`; what does not fit raises `KeyError`, `TypeError` or `ValueError`."""
         weight, bias, classes = (np.asarray(arrays[name]) for name in ("weight", "bias", "classes"))
         numbers = (float(values["C"]), float(values["slope"]))
-        return cls(values["kind"], classes, weight, bias, *numbers, bool(values["validated"]))
+        return cls(values["kind"], classes, weight, bias, *numbers, bool(values["validated"]), str(values["pool"]))

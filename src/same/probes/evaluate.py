@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,14 +16,15 @@ from same.episodes import PARTS
 from same.errors import InputError
 from same.experiment import prepare
 from same.graphs.flat import Array
-from same.linear import Choose, fit_linear, predict_linear
+from same.linear import Choose, predict_linear
+from same.linear.heads import features, fit_head
 from same.metrics import Kind
 from same.nn.embedding import encode_once
 from same.nn.pairs import Pair
 from same.probes.large import disk_features, is_large
 from same.probes.network import predict_network
 from same.probes.paper import fit_paper
-from same.probes.protocols import Case, Encode, Features, Protocol, make_cases, probe_examples
+from same.probes.protocols import Case, CaseFeatures, Encode, Protocol, make_cases, probe_examples
 from same.saved import Trained, load_trained
 from same.seeding import stream
 from same.tasks import TASKS, make_tasks, offered
@@ -66,7 +67,8 @@ class Evaluation:
     pair: Pair | None = None
     data: str | Path | None = None
     most_graphs: int | None = None
-    choose: Choose | None = None
+    choose: Choose | None = "loss"
+    pool: str | None = None
 
     def __post_init__(self) -> None:
         if self.choose not in (None, "loss"):
@@ -96,14 +98,15 @@ class Evaluation:
             return []
         if self.large:
             with tempfile.TemporaryDirectory(prefix="same-probe-") as folder:
-                features = disk_features(self.experiment, self.cases, encode, Path(folder), self.most_graphs)
-                return self._linear(model, features, probes, part)
+                large = disk_features(self.experiment, self.cases, encode, Path(folder), self.most_graphs)
+                return self._linear(model, large, probes, part)
         flat = [self.examples[case][name] for case in self.cases for name in PARTS]
         with torch.no_grad():
             encoded = iter(encode_once(lambda batch: torch.cat([encode(piece) for piece in batch.pieces(NODES)]), flat))
         embedded = {case: {name: next(encoded) for name in PARTS} for case in self.cases}
-        features = {case: {name: case.features(e) for name, e in parts.items()} for case, parts in embedded.items()}
-        rows = self._linear(model, features, probes, part)
+        pools = None if self.pool is None else (self.pool,)
+        small = {c: {n: features(c.task, each, pools) for n, each in parts.items()} for c, parts in embedded.items()}
+        rows = self._linear(model, small, probes, part)
         for case in [case for case in self.cases if case.task.name in networks]:
             rng = stream(self.config.seed, "network", self.config.split, list(TASKS).index(case.task.name))
             train, validation, scored = (embedded[case][name] for name in ("train", "validation", part))
@@ -111,16 +114,18 @@ class Evaluation:
             rows += self._scores(model, "network", case, part, scored.y.numpy(), predicted)
         return rows
 
-    def _linear(self, model: str, features: Features, probes: Sequence[str], part: str) -> list[Score]:
+    def _linear(self, model: str, features: CaseFeatures, probes: Sequence[str], part: str) -> list[Score]:
         rows = []
         for probe, (case, parts) in product(probes, features.items()):
             kind, train, (x, y) = case.task.kind, parts["train"], parts[part]
             if probe == "none":
-                predicted = majority(kind, train[1], y)
+                predicted = majority(kind, train.y, y)
+            elif probe == "paper":
+                first = next(iter(x))  # The configured pooling.
+                predicted = predict_linear(kind, fit_paper(kind, train.x[first], train.y), x[first])
             else:
-                validation = parts["validation"] if self.choose else None
-                fitted = fit_paper(kind, *train) if probe == "paper" else fit_linear(kind, *train, validation)
-                predicted = predict_linear(kind, fitted, x)
+                head = fit_head(kind, train, parts["validation"] if self.choose else None)
+                predicted = head.output(x[head.pool])
             rows += self._scores(model, probe, case, part, y, predicted)
         return rows
 
@@ -161,15 +166,16 @@ def evaluate_run(
     pair: Pair | None = None,
     data: str | Path | None = None,
     most_graphs: int | None = None,
-    choose: Choose | None = None,
+    choose: Choose | None = "loss",
+    pool: str | None = None,
 ) -> list[Score]:
     """Scores of a finished run on its test graphs, for every task that its set offers, trained for or not.
 
     Args:
         folder: folder of the run.
         protocols: `paper`, `released` or both; tasks other than link prediction are evaluated under the first.
-        probes: `linear` (a linear model of standardised embeddings), `paper` (the paper's SVM), `own` (the run's own
-            heads), `network` (a network on embeddings for every task).
+        probes: `linear` (linear heads, as those that predict), `paper` (the paper's SVM), `own` (the run's own heads),
+            `network` (a network on embeddings for every task).
         networks: tasks with a network probe, if not all.
         floors: whether to add majority, raw features and the untrained encoder.
         tasks: tasks to evaluate; all that the set offers by default.
@@ -177,16 +183,16 @@ def evaluate_run(
         data: folder of local sets.
         most_graphs: largest number of graphs per part of the split, drawn at random. With it, and for sets whose
             embeddings do not fit into memory, there are linear probes only.
-        choose: `loss` to choose the C of linear probes on validation graphs; C = 1 by default.
+        choose: what chooses the C of linear probes on validation graphs; None for C = 1.
+        pool: pooling of the linear probes of graphs; the loss on validation graphs chooses one by default.
     """
     probes, run = tuple(probes), load_trained(folder)
     if run.options.get("fitted"):
         raise InputError(f"{folder}: was fitted in Python, so its test graphs are not known; use GraphEncoder.score")
     if unknown := set(probes) - set(PROBES):
         raise InputError(f"probes: {', '.join(sorted(unknown))}: not among {', '.join(PROBES)}")
-    evaluation = Evaluation(
-        run.config, protocols=protocols, tasks=tasks, pair=pair, data=data, most_graphs=most_graphs, choose=choose
-    )
+    options: dict[str, Any] = {"pair": pair, "data": data, "most_graphs": most_graphs, "choose": choose, "pool": pool}
+    evaluation = Evaluation(run.config, protocols=protocols, tasks=tasks, **options)
     linear = [probe for probe in LINEAR if probe in probes]
     networks = tuple(TASKS) if "network" in probes else tuple(networks)
     if evaluation.large:

@@ -9,8 +9,9 @@ import torch
 from same.episodes import PARTS
 from same.experiment import Experiment
 from same.graphs.store import GraphStore
+from same.linear.heads import Features, features
 from same.nn.embedding import encode_once
-from same.probes.protocols import Case, Encode, Features
+from same.probes.protocols import Case, CaseFeatures, Encode
 from same.seeding import stream
 
 LARGE_BYTES = 2**30  # Embeddings that would take more memory than this go to disk.
@@ -24,14 +25,14 @@ def is_large(store: GraphStore, width: int) -> bool:
 
 def disk_features(
     experiment: Experiment, cases: Sequence[Case], encode: Encode, folder: Path, most_graphs: int | None = None
-) -> Features:
+) -> CaseFeatures:
     """Memory-mapped features, and labels, of each case by part of the split.
 
     Memory grows with the number of examples, by a few bytes each, and not with the width of the embeddings.
     With `most_graphs`, each part is a random sample of so many graphs.
     """
     seed, k = experiment.config.seed, experiment.config.split
-    features: Features = {case: {} for case in cases}
+    made: CaseFeatures = {case: {} for case in cases}
     for number, part in enumerate(PARTS):
         ids, labels = getattr(experiment.split, part), {case: [np.empty(0, np.int32)] for case in cases}
         if most_graphs is not None and len(ids) > most_graphs:
@@ -42,11 +43,12 @@ def disk_features(
             with torch.no_grad():
                 embedded = encode_once(encode, drawn)
             for i, (case, examples) in enumerate(zip(cases, embedded, strict=True)):
-                x, y = case.features(examples)
+                x, y = features(case.task, examples, case.task.pools[:1])  # One pooling: the others take as much space.
                 labels[case].append(y.astype(np.int32) if y.dtype.kind == "i" else y)
                 with (folder / f"{i}-{part}").open("ab") as file:
-                    np.ascontiguousarray(x, np.float32).tofile(file)
+                    np.ascontiguousarray(next(iter(x.values())), np.float32).tofile(file)
         for i, case in enumerate(cases):
             y = np.concatenate(labels[case])
-            features[case][part] = np.memmap(folder / f"{i}-{part}", np.float32, mode="r").reshape(len(y), -1), y
-    return features
+            rows = np.memmap(folder / f"{i}-{part}", np.float32, mode="r").reshape(len(y), -1)
+            made[case][part] = Features({"": rows}, y)
+    return made

@@ -12,6 +12,7 @@ from same.errors import InputError
 from same.experiment import Experiment
 from same.graphs.batch import Examples, GraphBatch
 from same.graphs.flat import Array, pointers, ranges
+from same.linear.heads import Features
 from same.metrics import scores
 from same.tasks.link_prediction import LinkPrediction, numbered_pair
 from same.tasks.task import GraphTask, share
@@ -56,11 +57,6 @@ class Case(NamedTuple):
     protocol: Protocol
     task: GraphTask
 
-    def features(self, examples: Examples) -> tuple[Array, Array]:
-        """[n, d] features and [n] labels of examples with embeddings."""
-        assert examples.embeddings is not None
-        return self.task.features(examples.embeddings, examples).numpy(), examples.y.numpy()
-
     def scores(self, y: Array, predicted: Array) -> dict[str, float]:
         """Scores by metric; the released code reports the accuracy of links first."""
         released = isinstance(self.task, ReleasedLinks)
@@ -68,7 +64,7 @@ class Case(NamedTuple):
         return first | scores(self.task.kind, y, predicted)
 
 
-Features = dict[Case, dict[str, tuple[Array, Array]]]
+CaseFeatures = dict[Case, dict[str, Features]]
 """Features and labels of each case by part of the split."""
 
 

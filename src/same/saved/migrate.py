@@ -18,6 +18,8 @@ def migrate_config(settings: dict[str, Any], folder: Path) -> dict[str, Any]:
         raise InputError(f"{folder}: was trained with learn_inner_lr, which no longer exists; train it again")
     if settings.get("adapts") == "heads":
         settings["adapts"] = "head"
+    if settings.get("stop_on") == "score":
+        settings["stop_on"] = "linear"  # The closest rule that is left; it has no bearing on a trained model.
     return settings
 
 

@@ -2,10 +2,10 @@
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from same.graphs import GraphStore, Inputs
 from same.graphs.batch import Examples
 from same.graphs.inputs import DEGREE_WITHOUT_ATTRIBUTES
 from same.graphs.labels import Labels
+from same.linear import LinearHead
 from same.methods.adapt import Params
 from same.methods.base import Method, make_method
 from same.nn import Encoder, Model, PyGEncoder
@@ -29,6 +30,9 @@ from same.seeding import forked_torch, stream_seed
 from same.tasks import GraphTask, make_tasks
 from same.training.loop import Record
 from same.weighting import Weighting
+
+Head = Literal["linear", "own"]
+"""What predicts a task: a linear head on the embeddings, or the head that the model was trained with."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,7 @@ class Trained:
         tasks: tasks that were learned.
         model: f_θ.
         adapted: θ′ of each task that has a head.
+        linear: the linear head of each task.
         inputs: input columns of the encoder.
         like: one graph with the attributes and label columns of the training graphs.
         history: record of each validation.
@@ -110,6 +115,7 @@ class Trained:
     tasks: list[GraphTask]
     model: Model
     adapted: dict[str, Params]
+    linear: dict[str, LinearHead]
     inputs: Inputs
     like: GraphStore
     history: list[Record]
@@ -130,43 +136,70 @@ class Trained:
         """A model for each task, with θ′ as its parameters."""
         return {task: _with_adapted(self.model, task, params) for task, params in self.adapted.items()}
 
-    def outputs(self, task: GraphTask, store: GraphStore, pairs: np.ndarray | None = None) -> np.ndarray:
-        """Return the outputs of a task's own head for all graphs or nodes of a set, or for pairs of nodes."""
-        model, rows, order = self.heads[task.name], [], []
-        device = next(model.parameters()).device
+    def check(self, task: GraphTask, head: Head) -> None:
+        """Refuse a head that the model does not have."""
+        if head not in get_args(Head):
+            raise InputError(f"head: {head!r} is not one of {', '.join(get_args(Head))}")
+        if head == "linear" and task.name not in self.linear:
+            made = self.training.get("versions", {}).get("same", "0.1")
+            raise InputError(f"{task.name}: the model, of version {made}, has no linear heads; use head='own'")
+        if head == "own" and task.name not in self.heads:
+            raise InputError(
+                f"{task.name}: method={self.config.method} leaves no head of its own for this task; use head='linear'"
+            )
+
+    def output(self, task: GraphTask, examples: Examples, head: Head = "linear") -> Tensor:
+        """Return the outputs of a head of a task for some examples: logits, or numbers."""
+        self.check(task, head)
         with torch.no_grad():
-            for start in range(0, len(store), CHUNK):
-                stop = min(start + CHUNK, len(store))
-                batch, index = store.cut(np.arange(start, stop)).to(device), None
-                if pairs is not None:
-                    first = store.node_ptr[start]
-                    (here,) = np.nonzero((pairs[0] >= first) & (pairs[0] < store.node_ptr[stop]))
-                    index = torch.from_numpy(pairs[:, here] - first).to(device)
-                    order.append(here)
-                rows.append(model(task.name, Examples(batch, torch.empty(0), index)).cpu().numpy())
+            if head == "own":
+                return self.heads[task.name](task.name, examples).cpu()
+            linear = self.linear[task.name]
+            h = self.encoder(examples.inputs) if examples.embeddings is None else examples.embeddings
+            x = task.pooled(linear.pool).features(h, examples)
+            return torch.from_numpy(linear.outputs(x.cpu().numpy(), getattr(task, "outputs", 0)))
+
+    def outputs(
+        self, task: GraphTask, store: GraphStore, pairs: np.ndarray | None = None, *, head: Head = "linear"
+    ) -> np.ndarray:
+        """Return the outputs of a head of a task for all graphs or nodes of a set, or for pairs of nodes."""
+        rows, order = [], []
+        device = next(self.model.parameters()).device
+        for start in range(0, len(store), CHUNK):
+            stop = min(start + CHUNK, len(store))
+            batch, index = store.cut(np.arange(start, stop)).to(device), None
+            if pairs is not None:
+                first = store.node_ptr[start]
+                (here,) = np.nonzero((pairs[0] >= first) & (pairs[0] < store.node_ptr[stop]))
+                index = torch.from_numpy(pairs[:, here] - first).to(device)
+                order.append(here)
+            rows.append(self.output(task, Examples(batch, torch.empty(0), index), head).numpy())
         joined = np.concatenate(rows)
         return joined[np.argsort(np.concatenate(order))] if order else joined
 
-    def score(self, task: GraphTask, store: GraphStore) -> float:
-        """Return the score of a task's own head on a labelled set; classes are matched by value.
+    def score(self, task: GraphTask, store: GraphStore, *, head: Head = "linear") -> float:
+        """Return the score of a head of a task on a labelled set; classes are matched by value.
 
         Links are scored on a fifth of the edges, which are removed, and as many random non-edges: those that
         `same evaluate` draws for test graphs.
         """
+        self.check(task, head)
         store = task.match(store)
         if missing := task.missing(store):
             raise InputError(f"score: {task.name} needs {missing}, and {store.name} has none")
-        model, ids = self.heads[task.name], np.arange(len(store))
-        part = part_examples(store, ids, [task], "test", seed=self.config.seed, split=self.config.split)
-        ((_, examples),) = to_device(part, next(model.parameters()).device)
-        with torch.no_grad():
-            return task.score(model(task.name, examples), examples)
+        part = part_examples(
+            store, np.arange(len(store)), [task], "test", seed=self.config.seed, split=self.config.split
+        )
+        ((_, examples),) = to_device(part, next(self.model.parameters()).device)
+        return task.score(self.output(task, examples, head), replace(examples, y=examples.y.cpu()))
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all weights by name, as they are written to disk."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         for task, params in self.adapted.items():
             tensors |= {f"adapted.{task}.{name}": value for name, value in params.items()}
+        for task, head in self.linear.items():
+            tensors |= {f"linear.{task}.{name}": torch.from_numpy(a) for name, a in head.to_tensors()[0].items()}
         scaling = {name: torch.from_numpy(getattr(self.inputs, name)) for name in ("mean", "scale")}
         return tensors | {f"inputs.{name}": value for name, value in scaling.items()}
 
@@ -233,8 +266,10 @@ def load_trained(folder: Path, *, custom: Custom | None = None, device: str = "c
         model.load_state_dict(_below("model.", tensors))
         adapted = {name: _below(f"adapted.{name}.", tensors) for name in model.heads}
         adapted = {task: {name: p.to(target) for name, p in params.items()} for task, params in adapted.items()}
+        kept = {name: _below(f"linear.{name}.", tensors) for name in content.training.get("linear", {})}
+        linear = {n: LinearHead.from_tensors(arrays, content.training["linear"][n]) for n, arrays in kept.items()}
         rest = (content.history, content.training, about["options"])
-        return Trained(config, custom, tasks, model.to(target), adapted, inputs, like, *rest)
+        return Trained(config, custom, tasks, model.to(target), adapted, linear, inputs, like, *rest)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         if isinstance(error, InputError):
             raise

@@ -87,7 +87,7 @@ class Plan:
     splits: tuple[int, ...] = tuple(range(10))
     settings: Mapping[str, Any] = field(default_factory=dict)  # of every run; the defaults of today for keys left out
     tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of single variants, by `config_name`
-    choose: Choose | None = None  # what linear probes choose C by on validation graphs; None for C = 1
+    choose: Choose | None = "loss"  # what chooses the C of linear probes on validation graphs; None, in 0.1, for C = 1
     keep_models: bool = False  # whether the folders of finished runs stay
 
     def __post_init__(self) -> None:

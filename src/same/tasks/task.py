@@ -35,6 +35,7 @@ class GraphTask(Task):
     """
 
     kind: ClassVar[Kind]  # What the task predicts, which decides its metrics.
+    pools: tuple[str, ...] = ()  # Poolings that a linear head of this task may choose from, the simplest first.
 
     def bind(self, store: GraphStore) -> Self:
         """The task for a set, where a task depends on it, as the number of classes does."""
@@ -43,6 +44,10 @@ class GraphTask(Task):
     def match(self, store: GraphStore) -> GraphStore:
         """A set to score, with its labels coded as this task codes them."""
         return store
+
+    def pooled(self, pool: str) -> Self:
+        """The same task with another pooling of its features; tasks that pool nothing have none."""
+        return self
 
     @abstractmethod
     def missing(self, store: GraphStore) -> str | None:

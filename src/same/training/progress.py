@@ -94,5 +94,6 @@ class Progress:
         table = Table("task", "loss", "validation loss", "score", "best loss", "score", title=title)
         for task, row in self.validation.get("tasks", {}).items():
             loss = f"{self.losses[task]:.4f}" if task in self.losses else ""
-            table.add_row(task, loss, *(f"{v:.4f}" for v in (*row.values(), *self.best["tasks"][task].values())))
+            values = (each[what] for each in (row, self.best["tasks"][task]) for what in ("loss", "score"))
+            table.add_row(task, loss, *(f"{value:.4f}" for value in values))
         return table

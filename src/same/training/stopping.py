@@ -3,35 +3,40 @@
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from same.errors import InputError
-from same.methods.base import Method
+from same.methods.base import Method, Scores
 from same.training.averaging import averaged
 from same.training.loop import DivergedError, GivenUpTraining, Record, Rule, Schedule, Training
 
 
 class Validation(Rule):
-    """Record mean losses and scores over fixed episodes, and keep the model with the best objective.
+    """Record loss and score of each task on validation examples, and keep the model with the least objective.
 
-    The objective, which is minimised, is the weighted sum of the losses, or of the negative scores.
+    With a probe, losses and scores are those of linear models of the embeddings, as `predict` would have them; without
+    one, those of the method on the validation episodes. The objective is
+
+    - with episodes, Σ λ(t) L(t), the method's own losses on the episodes (the paper's rule);
+    - without episodes, Σ L(t) of the probe's losses;
+    - without both, it falls with every step, so that the last model is kept.
 
     Args:
         method: method that evaluates an episode.
-        episodes: validation episodes.
-        on: whether losses or scores are summed.
+        episodes: validation episodes; empty if the probe's losses are the objective.
+        probe: function from the encoder to loss and score by task.
         weights: λ by task; 1 for tasks not named.
     """
 
     def __init__(
         self,
         method: Method,
-        episodes: Sequence[Any],
+        episodes: Sequence[Any] = (),
         *,
-        on: Literal["loss", "score"] = "loss",
+        probe: Callable[[Any], Scores] | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> None:
-        self.method, self.episodes, self.on, self.weights = method, episodes, on, dict(weights or {})
+        self.method, self.episodes, self.probe, self.weights = method, episodes, probe, dict(weights or {})
 
     def begin(self, training: Training, schedule: Schedule) -> None:
         """Validate the model before the first step."""
@@ -48,33 +53,50 @@ class Validation(Rule):
         training.model.load_state_dict(training.best)
 
     def _validate(self, training: Training, epoch: int) -> None:
-        ranks = training.ranks
         training.model.eval()
         with averaged(training):
-            mine = {
-                i: self.method.evaluate(training.model, training.on_device(self.episodes[i]))
-                for i in range(ranks.rank, len(self.episodes), ranks.size)
-            }
+            own, probed = self._own(training), self._probed(training)
             state = {name: value.detach().clone() for name, value in training.model.state_dict().items()}
-        if ranks.size > 1:
-            sums = ranks.gather([zlib.crc32(value.cpu().numpy().tobytes()) for value in state.values()])
+        if training.ranks.size > 1:
+            sums = training.ranks.gather([zlib.crc32(value.cpu().numpy().tobytes()) for value in state.values()])
             if any(each != sums[0] for each in sums):
                 raise InputError(f"step {training.step}: the ranks have drifted apart; use machines of one kind")
-        shared = {i: rows for part in ranks.gather(mine) for i, rows in part.items()}
-        rows = [shared[i] for i in range(len(self.episodes))]
-        tasks = {}
-        for task in rows[0]:
-            loss, score = (sum(values) / len(rows) for values in zip(*(row[task] for row in rows), strict=True))
-            for what, value in (("loss", loss), ("score", score)):
-                if not math.isfinite(value):
-                    raise DivergedError(training.step, f"the validation {what} of {task}")
-            tasks[task] = {"loss": loss, "score": score}
-        sign = 1 if self.on == "loss" else -1
-        objective = sign * sum(self.weights.get(task, 1.0) * row[self.on] for task, row in tasks.items())
-        record: Record = {"step": training.step, "epoch": epoch, "objective": objective, "tasks": tasks}
+        rows = {task: {"loss": loss, "score": score} for task, (loss, score) in (probed or own).items()}
+        if probed:
+            for task in own.keys() & rows.keys():
+                rows[task]["own_loss"] = own[task][0]
+        for task, what, value in ((task, what, value) for task, row in rows.items() for what, value in row.items()):
+            if not math.isfinite(value):
+                raise DivergedError(training.step, f"the validation {what.replace('_', ' ')} of {task}")
+        objective = sum(self.weights.get(task, 1.0) * loss for task, (loss, _) in own.items())
+        if not self.episodes:
+            objective = sum(loss for loss, _ in probed.values()) if probed else -float(training.step)
+        if not math.isfinite(objective):
+            raise DivergedError(training.step, "the validation loss")
+        record: Record = {"step": training.step, "epoch": epoch, "objective": objective, "tasks": rows}
         training.history.append(record)
         if training.best_record is None or objective < training.best_record["objective"]:
             training.best_record, training.best = record, state
+
+    def _own(self, training: Training) -> Scores:
+        """The method's own loss and score by task: means over the episodes, which the ranks share."""
+        ranks = training.ranks
+        mine = {
+            i: self.method.evaluate(training.model, training.on_device(self.episodes[i]))
+            for i in range(ranks.rank, len(self.episodes), ranks.size)
+        }
+        shared = {i: rows for part in ranks.gather(mine) for i, rows in part.items()}
+        rows = [shared[i] for i in range(len(self.episodes))]
+        tasks = rows[0] if rows else ()
+        return {
+            task: tuple(sum(v) / len(rows) for v in zip(*(row[task] for row in rows), strict=True)) for task in tasks
+        }
+
+    def _probed(self, training: Training) -> Scores:
+        """The probe's loss and score by task, computed by the first rank."""
+        if (probe := self.probe) is None:
+            return {}
+        return training.ranks.first(lambda: probe(training.model.encoder))
 
 
 class EarlyStopping(Rule):

@@ -21,10 +21,10 @@ from same.config import Config
 from same.experiment import Experiment, assemble, fit_heads
 from same.graphs import Split, load, split
 from same.graphs.store import GraphStore
-from same.linear.heads import features
 from same.metrics import scores
 from same.nn.embedding import encode_once
 from same.seeding import stream_seed
+from same.tasks.task import features
 from same.threads import limit_threads
 from same.training import Averaging, Schedule, Training, Validation, train
 from same.training.stopping import is_over

@@ -23,9 +23,7 @@ from same.graphs import GraphStore, Inputs, Split, load, split
 from same.graphs.batch import Examples
 from same.graphs.flat import Array
 from same.graphs.splits import rare_classes
-from same.linear import LinearHead
-from same.linear.heads import features, fit_head
-from same.linear.validation import RidgeValidation
+from same.linear import LinearHead, fit_head
 from same.methods.adapt import Params
 from same.methods.base import Method, make_method
 from same.nn import Model
@@ -34,11 +32,13 @@ from same.nn.encoders import check_encoder
 from same.saved.trained import Custom, Trained, build, describe, find_device, load_trained, stand_in
 from same.seeding import forked_torch, stream, stream_seed
 from same.tasks import GraphTask, make_tasks
+from same.tasks.task import features
 from same.training.averaging import Averaging
 from same.training.checkpoint import Checkpoint, restore
 from same.training.distributed import ALONE, Ranks
 from same.training.loop import Record, Rule, Schedule, Training, train
 from same.training.progress import Report, ReportFunction
+from same.training.ridge import RidgeValidation
 from same.training.stopping import EarlyStopping, Validation
 from same.weighting import Weighting, make_weighting
 

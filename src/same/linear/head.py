@@ -1,8 +1,8 @@
 """The linear head of a task: fitted to training features, chosen and calibrated on validation features."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, get_args
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -128,3 +128,30 @@ class LinearHead:
         weight, bias, classes = (np.asarray(arrays[name]) for name in ("weight", "bias", "classes"))
         numbers = (float(values["C"]), float(values["slope"]))
         return cls(values["kind"], classes, weight, bias, *numbers, bool(values["validated"]), str(values["pool"]))
+
+
+class Features(NamedTuple):
+    """Features of examples by the pooling that made them, and labels. Tasks without a pooling have the one key ''."""
+
+    x: Mapping[str, Any]
+    y: Array
+
+
+def fit_head(kind: Kind, train: Features, validation: Features | None = None) -> LinearHead:
+    """Fit a linear head, whose C, calibration and pooling the loss on validation examples chooses.
+
+    A pooling takes the place of an earlier one where it is better by more than a standard error. Without validation
+    examples, C = 1, probabilities are not calibrated, and the pooling is the first.
+    """
+    best, least = None, np.empty(0)
+    for pool, x in train.x.items():
+        given = None if validation is None or not len(validation.y) else (validation.x[pool], validation.y)
+        head = replace(LinearHead.fit(kind, x, train.y, given), pool=pool)
+        if given is None:
+            return head
+        losses = head.losses(head.decision(given[0]), given[1])
+        gain = least - losses if best is not None else losses
+        if best is None or gain.mean() > gain.std() / np.sqrt(len(gain)):
+            best, least = head, losses
+    assert best is not None
+    return best

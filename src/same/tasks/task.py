@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from same.graphs.batch import Examples, GraphBatch
 from same.graphs.flat import Array
 from same.graphs.store import GraphStore
+from same.linear import Features
 from same.metrics import Kind
 
 
@@ -68,6 +69,14 @@ class GraphTask(Task):
     @abstractmethod
     def features(self, h: Tensor, examples: Examples) -> Tensor:
         """[examples, d] input of a linear probe, from the embeddings `h` of the nodes."""
+
+
+def features(task: GraphTask, examples: Examples, pools: tuple[str, ...] | None = None) -> Features:
+    """Return the features of examples with embeddings, for each of the poolings; by default for all of the task."""
+    assert examples.embeddings is not None
+    h, names = examples.embeddings, task.pools if pools is None else pools if task.pools else ()
+    x = {name: task.pooled(name).features(h, examples).cpu().numpy() for name in names}
+    return Features(x or {"": task.features(h, examples).cpu().numpy()}, examples.y.cpu().numpy())
 
 
 def judge(task: Task, output: Tensor, examples: Any) -> tuple[float, float]:

@@ -67,7 +67,7 @@ class Validation(Rule):
                 rows[task]["own_loss"] = own[task][0]
         for task, what, value in ((task, what, value) for task, row in rows.items() for what, value in row.items()):
             if not math.isfinite(value):
-                raise DivergedError(training.step, f"the validation {what.replace('_', ' ')} of {task}")
+                raise DivergedError(training.step, f"the validation {what.removeprefix('own_')} of {task}")
         objective = sum(self.weights.get(task, 1.0) * loss for task, (loss, _) in own.items())
         if not self.episodes:
             objective = sum(loss for loss, _ in probed.values()) if probed else -float(training.step)

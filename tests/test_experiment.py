@@ -49,6 +49,7 @@ def assert_same_bits(a: Path, b: Path) -> None:
         {"method": "classical", "tasks": "nc"},
         {"method": "classical", "weighting": "gradnorm"},
         {"method": "classical", "weighting": "uncertainty"},
+        {"method": "isame", "weighting": "balanced"},
         {"method": "classical", "weighting": "upgrad"},
         {"method": "esame", "weighting": "uncertainty"},
         {"method": "esame", "weighting": "pcgrad"},
@@ -141,8 +142,9 @@ def test_validation_graphs_without_examples_of_a_task_are_refused(tmp_path):
         {"dropout": 0.3},
         {"method": "classical", "weighting": "pcgrad"},
         {"weighting": "gradnorm"},
+        {"weighting": "balanced"},
     ],
-    ids=["esame", "isame", "dropout", "pcgrad", "gradnorm"],
+    ids=["esame", "isame", "dropout", "pcgrad", "gradnorm", "balanced"],
 )
 def test_a_run_stopped_anywhere_and_resumed_ends_with_the_same_bits(tmp_path, changes):
     config = small(**{"max_epochs": 4, "validate_every": 2, "batch_size": 105, **changes})

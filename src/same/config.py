@@ -68,7 +68,7 @@ class Config(BaseModel):
 
     outer_lr: Rate = Field(2e-3, description="learning rate of the outer Adam (β)")
     weight_decay: NonNegative = Field(0.0, description="L2 penalty of the outer Adam")
-    weighting: str = Field("fixed", description="fixed, uncertainty, gradnorm, or an aggregator of TorchJD")
+    weighting: str = Field("fixed", description="fixed, uncertainty, gradnorm, balanced, or an aggregator of TorchJD")
     weights: dict[str, NonNegative] = Field({}, description="weight of each task (λ); 1 for tasks not named")
     clip: NonNegative = Field(10.0, description="maximum norm of the outer gradient; 0 for no maximum")
     average: float = Field(

@@ -62,7 +62,7 @@ def settings(config):
     return [part for key, value in changed.items() for part in ("--set", f"{key}={json.dumps(value)}")]
 
 
-@pytest.mark.parametrize("weighting", ["fixed", "gradnorm"])
+@pytest.mark.parametrize("weighting", ["fixed", "gradnorm", "balanced"])
 def test_a_step_is_the_mean_of_its_episodes(weighting, monkeypatch):
     """With plain descent, a step on two episodes ends midway between the steps on each, buffers included."""
     monkeypatch.setattr(torch.optim, "Adam", lambda p, lr, **_: torch.optim.SGD(p, lr=lr))

@@ -50,7 +50,8 @@ def _aggregator(name: str) -> nn.Module:
         if isinstance(kind, type) and issubclass(kind, aggregation.Aggregator)
     }
     if name.lower() not in kinds:
-        raise InputError(f"weighting: {name!r} is neither fixed, uncertainty, gradnorm nor one of {', '.join(kinds)}")
+        others = "fixed, uncertainty, gradnorm, balanced"
+        raise InputError(f"weighting: {name!r} is neither {others} nor one of {', '.join(kinds)}")
     try:
         aggregator = kinds[name.lower()]()
         if hasattr(aggregator, "reset"):

@@ -32,11 +32,14 @@ from same.training.averaging import Averaging
 from same.training.checkpoint import Checkpoint, restore
 from same.training.distributed import ALONE, Ranks
 from same.training.loop import Record, Rule, Schedule, Training, train
-from same.training.progress import Report, ReportFunction
-from same.training.stopping import EarlyStopping, Validation
+from same.training.progress import Estimate, Report, ReportFunction
+from same.training.stopping import EarlyStopping, TimeLimit, Validation
 from same.weighting import Weighting, make_weighting
 
 log = logging.getLogger("same")
+
+MAX_EPOCHS, MAX_STEPS = 200, 20_000
+"""Training ends by default after so many epochs, or before them after about so many steps."""
 
 ADAPT_NODES = 2**18
 """About the most nodes of training graphs that heads are adapted to when training ends."""
@@ -61,6 +64,14 @@ class Experiment:
         return EpisodeSampler(
             self.store, self.split.train, self.tasks, config.batch_size, self.method.draw, config.seed, config.split
         )
+
+    def schedule(self) -> Schedule:
+        """Return how long to train and how often to validate."""
+        config, steps, every = self.config, self.sampler().steps, float(self.config.validate_every)
+        epochs = config.max_epochs or min(MAX_EPOCHS, max(1, MAX_STEPS * config.episodes_per_step // steps))
+        if config.max_epochs is None and epochs < MAX_EPOCHS:  # A large set: ten validations in these few epochs.
+            every = min(every, epochs / 10)
+        return Schedule(epochs if self.method.trains else 0, steps, every, config.episodes_per_step, config.max_seconds)
 
     def validation(self) -> list[Any]:
         """Return the validation episodes; every task must have examples in one of them."""
@@ -235,25 +246,27 @@ def _train(
         isolate=experiment.custom != Custom(),
     )
     rules: list[Rule] = [Averaging(config.average)] if config.average else []
+    rules.append(TimeLimit())
     rules.append(Validation(method, experiment.validation(), on=config.stop_on, weights=weighting.weights))
     rules += [Report(report)] if report is not None else []
-    rules += [Checkpoint(folder, config.key, stop=stop)] if folder is not None else []
+    # What trains in a folder shows its progress by `report`.
+    rules += [Checkpoint(folder, config.key, stop=stop)] if folder is not None else [Estimate()]
     rules.append(EarlyStopping(config.patience, give_up))
-    schedule = Schedule(method.epochs(config), sampler.steps, config.validate_every, config.episodes_per_step)
     restore(training, folder if ranks.rank == 0 else None, config.key)
-    return train(training, method, sampler, schedule, rules)
+    return train(training, method, sampler, experiment.schedule(), rules)
 
 
 def _trained(experiment: Experiment, training: Training) -> Trained:
-    config, store = experiment.config, experiment.store
+    config, store, schedule = experiment.config, experiment.store, experiment.schedule()
     assert store.inputs is not None
     assert training.best_record is not None
     inputs = replace(store.inputs, cache=None)
     summary = {
         "key": config.key,
         "steps": training.step,
-        "epochs": training.step * config.episodes_per_step // experiment.sampler().steps,
-        "cap": experiment.method.epochs(config),
+        "epochs": training.step * config.episodes_per_step // schedule.steps_per_epoch,
+        "cap": schedule.epochs,
+        "ended": training.ended,
         "examples": training.examples,
         "best": training.best_record,
         "untrained": training.history[0]["tasks"],

@@ -15,6 +15,7 @@ from same.errors import InputError
         ({"width": "wide"}, "width: Input should be a valid integer"),
         ({"inner_lr": -1}, "inner_lr: Input should be greater than 0"),
         ({"outer_lr": float("nan")}, "outer_lr: "),
+        ({"max_seconds": 0}, "max_seconds: Input should be greater than 0"),
         ({"split": 10}, "split: Input should be less than or equal to 9"),
         ({"weights": {"gc": -1}}, "weights.gc: Input should be greater than or equal to 0"),
     ],
@@ -90,7 +91,8 @@ def test_presets_are_configurations():
 
 def test_the_key_leaves_out_fields_at_their_absent_values():
     key = Config().key
-    assert Config(linear_heads=False, episodes_per_step=1).key == key
+    assert Config(linear_heads=False, episodes_per_step=1, max_seconds=None).key == key
+    assert Config(max_seconds=60).key != key
     assert Config(linear_heads=True).key != key
     assert Config(width=8).key != key
     for name, field in Config.model_fields.items():

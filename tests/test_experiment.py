@@ -15,13 +15,13 @@ from safetensors.torch import load_file
 from same.config import Config, make_config
 from same.episodes import validation_episodes, whole_episode
 from same.errors import InputError
-from same.experiment import embed_set, prepare, run
+from same.experiment import embed_set, fit, prepare, run
 from same.graphs import GraphStore, planted, split
 from same.graphs.io.folder import save_store, write_store
 from same.methods import get
 from same.nn.embedding import embed_graphs
 from same.saved import load_trained
-from same.training import DivergedError, InterruptedTraining
+from same.training import DivergedError, InterruptedTraining, Rule
 
 SMALL = Config(width=8, max_epochs=2, validate_every=1, batch_size=60)
 SAME_COMMAND = Path(sys.executable).with_name("same")
@@ -254,9 +254,48 @@ def test_the_files_of_a_run(tmp_path):
     assert [record["epoch"] for record in history] == [0, 2, 3]
     assert min(history, key=lambda record: record["objective"]) == result["best"]
     assert set(result["best"]["tasks"]) == {"gc", "nc", "lp"}
-    assert result["cap"] == 3
+    assert (result["cap"], result["ended"]) == (3, "cap")
     # Each task sees a third of the graphs in every epoch.
     assert result["examples"]["gc"] == pytest.approx(3 * 210 / 3, abs=12)
+
+
+def test_the_default_cap_is_a_number_of_epochs_or_of_steps(monkeypatch):
+    def schedule(**changes):
+        return prepare(Config(width=8, batch_size=20, **changes)).schedule()
+
+    ordinary = schedule()
+    assert ordinary.steps_per_epoch > 5
+    assert (ordinary.epochs, ordinary.validate_every, ordinary.max_seconds) == (200, 5, None)
+    assert schedule(method="untrained").epochs == 0
+    assert schedule(max_seconds=3).max_seconds == 3
+    monkeypatch.setattr("same.experiment.MAX_STEPS", 30 * ordinary.steps_per_epoch + 1)
+    assert schedule(max_epochs=100).epochs == 100  # A number means that number.
+    large = schedule()
+    assert (large.epochs, large.steps) == (30, 30 * ordinary.steps_per_epoch)
+    assert sum(large.validates(step) for step in range(1, large.steps + 1)) == 10
+    assert schedule(episodes_per_step=2).epochs == 60
+    assert schedule(validate_every=1).validate_every == 1
+    monkeypatch.setattr("same.experiment.MAX_STEPS", 1)
+    assert schedule().epochs == 1
+
+
+def test_a_run_ends_after_its_seconds_as_a_finished_run(tmp_path):
+    config = small(max_epochs=10**6, patience=10**6, validate_every=10**6, max_seconds=0.3)
+    result = run(config, tmp_path / "run")
+    assert result["ended"] == "seconds"
+    assert result["seconds"] > 0.3
+    assert [record["step"] for record in load_trained(tmp_path / "run").history] == [0, result["steps"]]
+    assert run(config, tmp_path / "run") == result
+
+
+def test_only_training_in_memory_logs_an_estimate(tmp_path, monkeypatch):
+    """Progress shows it for a run in a folder, and workers of a study must not log."""
+    made = []
+    monkeypatch.setattr("same.experiment.Estimate", lambda: made.append(1) or Rule())
+    run(SMALL, tmp_path / "run")
+    assert not made
+    fit(SMALL, planted(), split(planted(), 0))
+    assert made
 
 
 def test_a_mapped_set_gives_the_bits_of_one_in_memory(tmp_path):

@@ -40,7 +40,8 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
     Args:
         method: training method: a name, see `same.methods.METHODS`, or a `same.methods.Method`.
         tasks: tasks to learn: names, or classes or objects of your own (`same.tasks.GraphTask`).
-        max_epochs: maximum number of epochs; the paper's by default.
+        max_epochs: maximum number of epochs; by default 200, or fewer if they would be more than 20,000 steps.
+        max_seconds: seconds of training after which it ends, for each phase of `finetuned`; no limit by default.
         seed: seed of everything random. The same seed and graphs give the same bits, in any number of threads. If your
             own encoder, weighting or method draws from torch's global generator, its training steps run one at a time.
         device: `cpu`, `cuda`, `mps`, or `auto`: cuda if available, else cpu.
@@ -81,6 +82,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         method: Any = "esame",
         tasks: Any = ("gc", "nc", "lp"),
         max_epochs: int | None = None,
+        max_seconds: float | None = None,
         seed: int = 0,
         device: str = "auto",
         output: str = "nodes",
@@ -118,6 +120,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         self.method = method
         self.tasks = tasks
         self.max_epochs = max_epochs
+        self.max_seconds = max_seconds
         self.seed = seed
         self.device = device
         self.output = output

@@ -3,7 +3,6 @@
 import copy
 import logging
 import platform
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -31,19 +30,21 @@ from same.nn.embedding import encode_once, write_embeddings
 from same.nn.encoders import check_encoder
 from same.saved.trained import Custom, Trained, build, describe, find_device, load_trained, stand_in
 from same.seeding import forked_torch, stream, stream_seed
-from same.tasks import GraphTask, make_tasks
+from same.tasks import GraphTask, Task, make_tasks
 from same.tasks.task import features
 from same.training.averaging import Averaging
 from same.training.checkpoint import Checkpoint, restore
 from same.training.distributed import ALONE, Ranks
 from same.training.loop import Record, Rule, Schedule, Training, train
-from same.training.progress import Report, ReportFunction
+from same.training.progress import Estimate, Report, ReportFunction
 from same.training.ridge import RidgeValidation
-from same.training.stopping import EarlyStopping, Validation
+from same.training.stopping import EarlyStopping, TimeLimit, Validation
 from same.weighting import Weighting, make_weighting
 
 log = logging.getLogger("same")
 
+MAX_EPOCHS, MAX_STEPS = 200, 20_000
+"""Training ends by default after so many epochs, or before them after about so many steps."""
 VALIDATION_GRAPHS = 200
 """Most training graphs that the ridge classifiers of a validation are fitted to."""
 HEAD_NODES = 2**18
@@ -72,6 +73,14 @@ class Experiment:
             self.store, self.split.train, self.tasks, config.batch_size, self.method.draw, config.seed, config.split
         )
 
+    def schedule(self) -> Schedule:
+        """Return how long to train and how often to validate."""
+        config, steps, every = self.config, self.sampler().steps, float(self.config.validate_every)
+        epochs = config.max_epochs or min(MAX_EPOCHS, max(1, MAX_STEPS * config.episodes_per_step // steps))
+        if config.max_epochs is None and epochs < MAX_EPOCHS:  # A large set: ten validations in these few epochs.
+            every = min(every, epochs / 10)
+        return Schedule(epochs if self.method.trains else 0, steps, every, config.episodes_per_step, config.max_seconds)
+
     def validation(self) -> Validation:
         """Return the rule that validates the model; every task must have examples to validate it on."""
         config, method, graphs = self.config, self.method, self.split.validation
@@ -84,23 +93,16 @@ class Experiment:
         episodes = validation_episodes(draw, self.store, self.tasks, graphs, count=count, **keys)
         some = self._some(self.split.train, max(2, min(VALIDATION_GRAPHS, len(self.split.train) // 2)))
         # Edges are few, and drawn: a second draw shows other ones.
-        train = self.examples("train", some) + self.examples(
-            "again", some, [t for t in self.tasks if t.kind == "links"]
-        )
+        links = [task for task in self.tasks if task.kind == "links"]
+        train = self.examples("train", some) + self.examples("again", some, links)
         shown = self.examples("validation", self._some(graphs))
-        parts = [part for episode in episodes for part in method.parts(episode)]
-        sets = [
-            ("training", train),
-            ("validation", shown),
-            ("validation", [(part.task, part.target) for part in parts]),
-        ]
-        for name, examples in sets:
-            counts = Counter[str]()
-            for task, each in examples:
-                counts[task.name] += len(each.y)
-            if empty := [task for task, count in counts.items() if not count]:
-                where = f"{self.store.name}: the {name} graphs of split {config.split}"
-                raise InputError(f"{where} have no examples of {empty[0]}")
+        targets = [(part.task, part.target) for episode in episodes for part in method.parts(episode)]
+        given: dict[str, list[Sequence[tuple[Task, Examples]]]] = {"training": [train], "validation": [shown, targets]}
+        for name, sets in given.items():
+            for examples, task in [(each, task) for each in sets for task in dict.fromkeys(t.name for t, _ in each)]:
+                if not sum(len(each.y) for other, each in examples if other.name == task):
+                    where = f"{self.store.name}: the {name} graphs of split {config.split}"
+                    raise InputError(f"{where} have no examples of {task}")
         return Validation(method, episodes, probe=RidgeValidation(train, shown), weights=self.weighting.weights)
 
     def examples(self, part: str, ids: Array, tasks: Sequence[GraphTask] | None = None) -> TaskExamples:
@@ -271,25 +273,26 @@ def _train(
         isolate=experiment.custom != Custom(),
     )
     rules: list[Rule] = [Averaging(config.average)] if config.average else []
-    rules.append(experiment.validation())
+    rules += [TimeLimit(), experiment.validation()]
     rules += [Report(report)] if report is not None else []
-    rules += [Checkpoint(folder, config.key, stop=stop)] if folder is not None else []
+    # What trains in a folder shows its progress by `report`.
+    rules += [Checkpoint(folder, config.key, stop=stop)] if folder is not None else [Estimate()]
     rules.append(EarlyStopping(config.patience, give_up))
-    schedule = Schedule(method.epochs(config), sampler.steps, config.validate_every, config.episodes_per_step)
     restore(training, folder if ranks.rank == 0 else None, config.key)
-    return train(training, method, sampler, schedule, rules)
+    return train(training, method, sampler, experiment.schedule(), rules)
 
 
 def _trained(experiment: Experiment, training: Training) -> Trained:
-    config, store = experiment.config, experiment.store
+    config, store, schedule = experiment.config, experiment.store, experiment.schedule()
     assert store.inputs is not None
     assert training.best_record is not None
     inputs = replace(store.inputs, cache=None)
     summary: dict[str, Any] = {
         "key": config.key,
         "steps": training.step,
-        "epochs": training.step * config.episodes_per_step // experiment.sampler().steps,
-        "cap": experiment.method.epochs(config),
+        "epochs": training.step * config.episodes_per_step // schedule.steps_per_epoch,
+        "cap": schedule.epochs,
+        "ended": training.ended,
         "examples": training.examples,
         "best": training.best_record,
         "untrained": training.history[0]["tasks"],

@@ -1,8 +1,12 @@
+import time
+
 import pytest
 import torch
 from parabola import Descent, Parabola, descend
 
 from same.training import GivenUpTraining
+from same.training.checkpoint import read_state
+from same.training.distributed import Ranks
 from same.training.stopping import is_over
 
 
@@ -58,3 +62,50 @@ def test_a_training_is_over_by_patience_or_by_its_epochs():
     assert not is_over(history, epochs=20, patience=6)
     assert is_over(history, epochs=20, patience=5)
     assert is_over(history, epochs=10, patience=50)
+
+
+def test_the_end_of_a_training_has_a_reason():
+    assert descend(method=Descent(script=[1, 2, 3, 4, 5]), patience=3).ended == "patience"
+    assert descend(epochs=3).ended == "cap"
+    assert descend(epochs=3, max_seconds=60).ended == "cap"
+
+
+def slow(step, steps, record):
+    time.sleep(0.01)
+
+
+def test_training_ends_after_its_seconds_with_a_validation_that_counts(tmp_path):
+    def given_up(history):  # The last validation comes too late to give up.
+        return len(history) > 1
+
+    training = descend(epochs=10**6, every=10**6, max_seconds=0.2, report=slow, folder=tmp_path, give_up=given_up)
+    assert training.ended == "seconds"
+    assert [record["step"] for record in training.history] == [0, training.step]
+    assert training.best_record["step"] == training.step < 25
+    assert read_state(tmp_path)["step"] == training.step
+
+
+def test_seconds_count_through_interruptions(tmp_path):
+    def interrupt(step, steps, record):
+        slow(step, steps, record)
+        if step == 15:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        descend(epochs=10**6, every=1, folder=tmp_path, report=interrupt, max_seconds=60)
+    before = read_state(tmp_path)
+    training = descend(epochs=10**6, every=10**6, folder=tmp_path, max_seconds=before["seconds"] + 0.05, report=slow)
+    assert before["step"] < training.step < before["step"] + 7
+    again = descend(epochs=10**6, every=10**6, folder=tmp_path, max_seconds=before["seconds"], report=slow)
+    assert again.step == training.step + 1
+
+
+def test_the_ranks_end_together():
+    class Hurried(Ranks):
+        """Of two ranks, the other one has run out of time at once."""
+
+        def any(self, flag):
+            return True
+
+    assert descend(ranks=Hurried(), max_seconds=60).step == 1
+    assert descend(ranks=Hurried()).ended == "cap"

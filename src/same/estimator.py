@@ -48,7 +48,8 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         degree: one-hot degrees up to this as further inputs; 16 by default, and 0 for a module of your own.
         output: output of `transform`: `nodes`, one row per node; `graphs`, one row per graph, the mean of its nodes,
             for a graph classifier in a `Pipeline`; or `list`, one array of nodes per graph.
-        validation: fraction of the graphs held out for early stopping, stratified by class; or their indices.
+        validation: fraction of the graphs held out, stratified by class, or their indices. They stop training, and
+            choose the C of linear heads; with None, training takes all its epochs, and C is 1.
         encoder: kind of layers; or an encoder of your own: a module, or a function from the number of input columns to
             a module, called as `module(x, edge_index)`. `layers`, `width` and so on apply to named kinds only.
         weighting: a name, or a `same.weighting.Weighting` of your own.

@@ -185,8 +185,8 @@ def test_evaluation_repeats_and_does_not_depend_on_what_else_is_probed(trained):
 
 
 def test_validation_is_touched_only_where_asked(trained, monkeypatch):
-    plain = evaluate_run(trained, probes=("linear", "paper"))
-    chosen = evaluate_run(trained, probes=("linear", "paper"), choose="loss")
+    plain = evaluate_run(trained, probes=("linear", "paper"), choose=None)
+    chosen = evaluate_run(trained, probes=("linear", "paper"))
     # The choice is for the linear probe alone.
     assert [row for row in chosen if row.probe == "paper"] == [row for row in plain if row.probe == "paper"]
     changed = []
@@ -199,9 +199,9 @@ def test_validation_is_touched_only_where_asked(trained, monkeypatch):
         return sets
 
     monkeypatch.setattr("same.probes.evaluate.probe_examples", change)
-    assert evaluate_run(trained, probes=("linear", "paper")) == plain
+    assert evaluate_run(trained, probes=("linear", "paper"), choose=None) == plain
     assert changed
-    assert evaluate_run(trained, probes=("linear", "paper"), choose="loss") != chosen
+    assert evaluate_run(trained, probes=("linear", "paper")) != chosen
 
 
 def test_a_models_own_score_does_not_depend_on_what_else_is_probed(tmp_path):

@@ -22,6 +22,8 @@ from same.weighting import Weighting
 
 
 class Parabola(nn.Module):
+    encoder = None
+
     def __init__(self):
         super().__init__()
         self.w = nn.Parameter(torch.tensor([3.0]))
@@ -60,7 +62,8 @@ def descend(
     epochs=100,
     every=1,
     patience=50,
-    on="loss",
+    probe=None,
+    episodes=("v",),
     weights=None,
     average=0.0,
     lr=0.1,
@@ -77,7 +80,7 @@ def descend(
     training = Training(model or Parabola(), lr=lr, clip=clip, weighting=Weighting(weights), ranks=ranks)
     rules: list[Rule] = [Averaging(average)] if average else []
     rules += [TimeLimit()]
-    rules.append(Validation(method, ["v"], on=on, weights=weights))
+    rules.append(Validation(method, episodes, probe=probe, weights=weights))
     rules += [Report(report)] if report else []
     if folder is not None:
         from same.training.checkpoint import restore

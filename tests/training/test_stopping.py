@@ -4,7 +4,7 @@ import pytest
 import torch
 from parabola import Descent, Parabola, descend
 
-from same.training import GivenUpTraining
+from same.training import DivergedError, GivenUpTraining
 from same.training.checkpoint import read_state
 from same.training.distributed import Ranks
 from same.training.stopping import is_over
@@ -22,21 +22,45 @@ def test_training_stops_after_patience_and_keeps_the_best_model():
     assert model.w.item() == at_best
 
 
-def test_training_can_stop_on_scores():
-    # The script worsens losses and scores alike: with the sign wrong, the last validation would be the best.
-    training = descend(method=Descent(script=[1, 2, 3, 4, 5]), patience=3, on="score")
-    assert training.best_record["epoch"] == 0
-
-
-@pytest.mark.parametrize("on", ["loss", "score"])
-def test_the_objective_has_the_weights_of_the_losses(on):
+def test_the_objective_has_the_weights_of_the_losses():
     class Torn(Descent):
         def evaluate(self, model, episode):
             self.calls += 1
             return {"a": (self.calls, -self.calls), "b": (-2 * self.calls, 2 * self.calls)}
 
     for weights, best in (({}, 4), ({"b": 0.1}, 0)):
-        assert descend(method=Torn(), epochs=4, on=on, weights=weights).best_record["epoch"] == best
+        assert descend(method=Torn(), epochs=4, weights=weights).best_record["epoch"] == best
+
+
+def falling(*losses):
+    """A probe that shows these losses of task `a`, one per validation."""
+    script = iter(losses)
+    return lambda encoder: {"a": (next(script), 0.5)}
+
+
+def test_a_probe_is_shown_while_the_methods_own_losses_stop():
+    training = descend(method=Descent(script=[3, 1, 2]), epochs=2, probe=falling(7, 8, 9))
+    assert [record["tasks"]["a"] for record in training.history] == [
+        {"loss": loss, "score": 0.5, "own_loss": own} for loss, own in ((7, 3), (8, 1), (9, 2))
+    ]
+    assert training.best_record["epoch"] == 1
+
+
+def test_without_episodes_the_losses_of_the_probe_stop():
+    training = descend(method=Descent(script=[]), epochs=9, probe=falling(5, 4, 6, 6, 6), episodes=(), patience=3)
+    assert (training.best_record["epoch"], training.history[-1]["epoch"]) == (1, 4)
+    assert training.history[0]["tasks"] == {"a": {"loss": 5, "score": 0.5}}
+
+
+def test_without_any_validation_the_last_model_is_kept():
+    training = descend(epochs=7, episodes=(), patience=1)
+    assert training.best_record["epoch"] == 7
+    assert training.best_record["tasks"] == {}
+
+
+def test_a_probe_that_is_not_finite_is_reported():
+    with pytest.raises(DivergedError, match="the validation loss of a is not finite"):
+        descend(probe=falling(float("nan")), episodes=())
 
 
 def test_training_is_given_up_after_a_validation_and_can_be_continued(tmp_path):

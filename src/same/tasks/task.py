@@ -44,6 +44,10 @@ class GraphTask(Task):
         """A set to score, with its labels coded as this task codes them."""
         return store
 
+    def reads(self, store: GraphStore) -> str | None:
+        """Name of the label column of a set that the task predicts, or None."""
+        return None
+
     @abstractmethod
     def missing(self, store: GraphStore) -> str | None:
         """What a set lacks for this task, or None."""

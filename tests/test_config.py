@@ -38,6 +38,7 @@ def test_new_fields_do_not_change_the_keys_of_earlier_runs():
     assert Config().key == "83a6aa1d3113"
     assert Config(dataset="ENZYMES", method="isame", width=64).key == "3082d933b7c9"
     assert len({Config().key, Config(episodes_per_step=2).key, Config(linear_heads=True).key}) == 3
+    assert Config(node_labels="none").key == Config().key != Config(node_labels="input").key
 
 
 def test_files(tmp_path):

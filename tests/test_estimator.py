@@ -22,7 +22,7 @@ from helpers import random_store
 from same import GraphEncoder, InputError
 from same.config import Config
 from same.experiment import run
-from same.graphs import GraphStore, hold_out, planted, split, to_pyg
+from same.graphs import GraphStore, Labels, hold_out, planted, split, to_pyg
 from same.linear import LinearHead
 from same.methods import Classical
 from same.probes import evaluate_run
@@ -235,6 +235,7 @@ def test_eight_threads_share_a_model():
         {"method": "classical", "tasks": "gc"},
         {"method": "finetuned", "tasks": ("gc", "nc")},
         {"method": "infomax"},
+        {"node_labels": "input", "tasks": ("gc", "lp"), "scaling": "row"},
         {"method": "untrained", "output": "graphs"},
         {"encoder": "gin", "walk": 2, "weights": {"gc": 2.0}, "validation": [0, 1, 2, 3, 4, 5]},
     ],
@@ -425,6 +426,48 @@ def test_a_method_without_heads_predicts_by_linear_heads(method):
             call(NEW, task="gc", head="own")
     with pytest.raises(InputError, match="head: 'mlp' is not one of linear, own"):
         model.predict(NEW, task="gc", head="mlp")
+
+
+def test_node_labels_that_are_not_shown_change_nothing():
+    options = SMALL | {"tasks": "gc,lp"}
+    other = GRAPHS.with_labels("node_y", np.arange(GRAPHS.num_nodes) % 5)
+    one, two, seen, swapped = (
+        GraphEncoder(**options, node_labels=shown).fit(graphs).transform(new)
+        for shown, graphs, new in (
+            ("none", GRAPHS, NEW),
+            ("none", other, NEW),
+            ("input", GRAPHS, NEW),
+            ("input", *(each.with_labels("node_y", Labels("node", each.node_y, (7, 3, 5))) for each in (GRAPHS, NEW))),
+        )
+    )
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, seen)
+    assert np.array_equal(seen, swapped)  # Nor do the names of the classes.
+
+
+def test_graphs_without_attributes_show_their_node_labels():
+    """Rings whose class is in the labels of their nodes alone."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    edges = np.concatenate([12 * g + np.stack([np.arange(12), np.roll(np.arange(12), 1)]) for g in range(60)], axis=1)
+    labels = np.where(rng.random(720) < 0.25 + 0.5 * np.repeat(y, 12), "N", "C")
+    store = GraphStore.build("rings", x=np.empty((720, 0)), sizes=[12] * 60, edge_index=edges, graph_y=y, node_y=labels)
+    scores = {}
+    for shown in ("none", "input"):
+        model = GraphEncoder(tasks="gc", node_labels=shown, degree=0, **SMALL).fit(store[:40])
+        probe = LogisticRegression(C=1e3).fit(model.graph_embeddings(store[:40]), y[:40])
+        scores[shown] = probe.score(model.graph_embeddings(store[40:]), y[40:])
+    assert model.trained_.inputs.num_features == 2 + 17
+    assert scores["none"] == 0.5 < 0.8 < scores["input"]
+
+
+def test_an_own_task_that_predicts_shown_labels_is_refused():
+    class Own(NodeClassification):
+        name = "own"
+
+    message = "tasks: own predicts the node labels that node_labels=input shows to the encoder; leave out one of them"
+    with pytest.raises(InputError, match=message):
+        GraphEncoder(tasks=("gc", Own), node_labels="input", **SMALL).fit(GRAPHS)
 
 
 class Degree(NodeRegression):

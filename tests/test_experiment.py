@@ -1,6 +1,7 @@
 """Every method trains, repeats to the bit, and continues after any interruption."""
 
 import json
+import logging
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from same.config import Config, make_config
 from same.episodes import validation_episodes, whole_episode
 from same.errors import InputError
 from same.experiment import embed_set, fit, prepare, run
-from same.graphs import GraphStore, planted, split
+from same.graphs import GraphStore, Split, planted, split
 from same.graphs.io.folder import save_store, write_store
 from same.methods import get
 from same.nn.embedding import embed_graphs
@@ -94,6 +95,36 @@ def test_scaling_is_fitted_on_training_graphs_alone():
     nodes = np.isin(of, experiment.split.train)
     np.testing.assert_allclose(store.inputs.mean, store.x[nodes].mean(0), atol=1e-6)
     np.testing.assert_allclose(store.inputs.scale, store.x[nodes].std(0), atol=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{}, {"tasks": "gc,lp", "method": "finetuned"}], ids=["nc", "first phase"])
+def test_a_run_whose_encoder_sees_node_labels_does_not_learn_them(tmp_path, changes):
+    with pytest.raises(InputError, match="tasks: nc predicts the node labels that node_labels=input shows to the"):
+        run(small(**changes, node_labels="input"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_unused_node_labels_are_named_once(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "same")
+    store, parts = planted(60), Split(*np.split(np.arange(60), [40, 50]))
+
+    def logged(**changes):
+        caplog.clear()
+        config = small(**{"batch_size": 20, "method": "classical"} | changes)
+        fit(config, store, parts)
+        run(config, tmp_path / config.key)
+        return [(r.levelname, r.getMessage()) for r in caplog.records if "node labels" in r.getMessage()]
+
+    line = (
+        "planted: has node labels, which are not used; train nc as well, or show them to the encoder with "
+        "node_labels='input'"
+    )
+    assert logged(tasks="gc,lp") == [("WARNING", line), ("INFO", line)]
+    assert logged(tasks="gc,lp", node_labels="input") == []
+    assert logged(tasks="nc") == []
+    assert logged(tasks="gc,lp", method="finetuned") == []  # The first phase learns nc.
+    store = store.with_labels("node_y", np.ones(store.num_nodes))
+    assert logged(tasks="lp")[0][0] == "INFO"  # Of the set that `run` loads.
 
 
 def test_fine_tuning_reuses_the_three_task_run_beside_it(tmp_path):
@@ -298,10 +329,12 @@ def test_only_training_in_memory_logs_an_estimate(tmp_path, monkeypatch):
     assert made
 
 
-def test_a_mapped_set_gives_the_bits_of_one_in_memory(tmp_path):
+@pytest.mark.parametrize("changes", [{}, {"tasks": "gc,lp", "node_labels": "input"}], ids=["attributes", "labels"])
+def test_a_mapped_set_gives_the_bits_of_one_in_memory(tmp_path, monkeypatch, changes):
     write_store(tmp_path / "set", [planted()])
-    run(SMALL.model_copy(update={"dataset": str(tmp_path / "set")}), tmp_path / "mapped")
-    run(SMALL, tmp_path / "built-in")
+    run(small(**changes), tmp_path / "built-in")
+    monkeypatch.setattr("same.graphs.inputs._CACHE_BYTES", 0)
+    run(small(**changes, dataset=str(tmp_path / "set")), tmp_path / "mapped")
     models = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("mapped", "built-in")]
     assert models[0] == models[1]
 

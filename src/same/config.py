@@ -50,6 +50,9 @@ class Config(BaseModel):
     scaling: Literal["standardise", "row", "both", "none"] = Field("standardise", description="scaling of attributes")
     degree: int = Field(16, ge=0, le=10_000, description="one-hot degrees up to this as further inputs; 0 for none")
     walk: int = Field(0, ge=0, le=1_000, description="random-walk return probabilities as further inputs; 0 for none")
+    node_labels: Literal["none", "input"] = _added(
+        "none", "none", description="whether the encoder sees node classes, as one-hot inputs"
+    )
 
     encoder: Literal["gcn", "gin", "gat", "sage", "cheb"] = Field("gcn", description="kind of layers")
     layers: Positive = Field(3, le=1_000, description="number of layers")

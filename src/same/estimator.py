@@ -46,6 +46,8 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
             own encoder, weighting or method draws from torch's global generator, its training steps run one at a time.
         device: `cpu`, `cuda`, `mps`, or `auto`: cuda if available, else cpu.
         degree: one-hot degrees up to this as further inputs; 16 by default, and 0 for a module of your own.
+        node_labels: `input` to show node classes to the encoder, one-hot, so that no task can predict them; `none` by
+            default. Whatever the model is used on must then have node labels.
         output: output of `transform`: `nodes`, one row per node; `graphs`, one row per graph, the mean of its nodes,
             for a graph classifier in a `Pipeline`; or `list`, one array of nodes per graph.
         validation: fraction of the graphs held out, stratified by class, or their indices. They stop training, and
@@ -91,6 +93,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         scaling: str = "standardise",
         degree: int | None = None,
         walk: int = 0,
+        node_labels: str = "none",
         encoder: Any = "gcn",
         layers: int = 3,
         width: int = 256,
@@ -129,6 +132,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         self.scaling = scaling
         self.degree = degree
         self.walk = walk
+        self.node_labels = node_labels
         self.encoder = encoder
         self.layers = layers
         self.width = width

@@ -136,7 +136,8 @@ def prepare(config: Config, data: str | Path | None = None) -> Experiment:
 
 def assemble(config: Config, store: GraphStore, parts: Split, custom: Custom | None = None) -> Experiment:
     """Fit the inputs to the training graphs, and build tasks, method, weighting and a new model."""
-    inputs = Inputs.fit(store, parts.train, scaling=config.scaling, degree=config.degree, walk=config.walk)
+    chosen = {name: getattr(config, name) for name in ("scaling", "degree", "walk", "node_labels")}
+    inputs = Inputs.fit(store, parts.train, **chosen)
     store, custom = store.with_inputs(inputs), custom or Custom()
     method = custom.method or make_method(config)
     tasks, model = build(config, store, custom, method)
@@ -173,6 +174,7 @@ def fit(
         report: function that is called with the progress, see `same.training.Report`.
     """
     experiment = assemble(config, store, parts, custom)
+    _log_unused_labels(experiment, logging.WARNING)
     first = experiment.method.first_phase(config)
     if first is not None:
         begun = replace(experiment.custom, weighting=None, method=None)
@@ -214,6 +216,7 @@ def run(
     if (done := ranks.first(resume)) is not None:
         return done
     experiment, target = prepare(config, data), find_device(device)
+    _log_unused_labels(experiment, logging.INFO)
     experiment.sampler(), experiment.validation()  # A mistake in the configuration leaves no folder behind.
     with ExitStack() as stack:
 
@@ -237,6 +240,18 @@ def run(
             return saved.finish(folder, trained.tensors(), trained.history, trained.training)
 
         return ranks.first(finish)
+
+
+def _log_unused_labels(experiment: Experiment, level: int) -> None:
+    """Log that node classes are neither predicted nor shown to the encoder."""
+    store, first = experiment.store, experiment.method.first_phase(experiment.config)
+    column = store.column_name("node")
+    if column is None or len(store.labels[column].classes or ()) < 2 or experiment.config.node_labels == "input":
+        return
+    tasks = experiment.tasks + (make_tasks(first.tasks, store) if first is not None else [])
+    if all(task.reads(store) != column for task in tasks):
+        hint = "train nc as well, or show them to the encoder with node_labels='input'"
+        log.log(level, "%s: has node labels, which are not used; %s", store.name, hint)
 
 
 def _first_folder(first: Config, folder: Path) -> Path:

@@ -193,6 +193,11 @@ def test_a_study_that_grew_is_in_the_papers_order():
             "--set: runs of a study differ in method; use the option of that name, or --questions",
         ),
         ({"settings": {"weighting": "uncertainty"}}, "--set: runs of a study differ in weighting; use"),
+        ({"settings": {"node_labels": "input"}}, "--set: studies of the paper never show node labels; leave out"),
+        (
+            {"tuned": {"a-esame-gc": {"node_labels": "input"}}},
+            "a-esame-gc: studies of the paper never show",
+        ),
     ],
 )
 def test_refusals(change, message):

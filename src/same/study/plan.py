@@ -109,6 +109,9 @@ class Plan:
                 raise InputError(
                     f"--set: runs of a study differ in {name}; use the option of that name, or --questions"
                 )
+        for origin, given in (("--set", self.settings), *self.tuned.items()):
+            if given.get("node_labels", "none") != "none":
+                raise InputError(f"{origin}: studies of the paper never show node labels; leave out node_labels")
         object.__setattr__(self, "settings", defaults | dict(self.settings))
 
     def variants(self) -> list[Variant]:

@@ -23,8 +23,8 @@ TASKS: dict[str, GraphTask] = {
 
 
 def offered(store: GraphStore) -> list[str]:
-    """Names of the tasks that a set has everything for."""
-    return [name for name, task in TASKS.items() if not task.missing(store)]
+    """Names of the tasks that a set has everything for, without those whose labels the encoder sees."""
+    return [name for name, task in TASKS.items() if not task.missing(store) and not _is_shown(task, store)]
 
 
 def make_tasks(
@@ -52,8 +52,17 @@ def make_tasks(
         task = kind(**options.get(kind, {})) if isinstance(kind, type) else kind
         if missing := task.missing(store):
             raise InputError(f"tasks: {task.name} needs {missing}, and {store.name} has none")
+        if _is_shown(task, store):
+            clash = f"{task.name} predicts the node labels that node_labels=input shows to the encoder"
+            raise InputError(f"tasks: {clash}; leave out one of them")
         tasks.append(task.bind(store))
     names = [task.name for task in tasks]
     if not names or len(set(names)) < len(names):
         raise InputError(f"tasks: {','.join(names) or 'none'}: name one or more, each once")
     return tasks
+
+
+def _is_shown(task: GraphTask, store: GraphStore) -> bool:
+    """Whether the encoder sees the labels that a task predicts. Such a task is neither trained nor probed."""
+    shown = store.inputs is not None and store.inputs.classes is not None
+    return shown and task.reads(store) == store.column_name("node")

@@ -34,6 +34,10 @@ class LabelTask(GraphTask):
             return f"{self.level}s of at least two classes{where}"
         return None if labels is None or labels.known is None else f"{self.level} labels without unknown entries{where}"
 
+    def reads(self, store: GraphStore) -> str | None:
+        """The column of labels."""
+        return store.column_name(self.level, self.column)
+
     def bind(self, store: GraphStore) -> Self:
         """The task with the classes or the number of targets of a set."""
         labels, bound = store.column(self.level, self.column), copy.copy(self)

@@ -50,6 +50,10 @@ class GraphTask(Task):
         """The same task with another pooling of its features; tasks that pool nothing have none."""
         return self
 
+    def reads(self, store: GraphStore) -> str | None:
+        """Name of the label column of a set that the task predicts, or None."""
+        return None
+
     @abstractmethod
     def missing(self, store: GraphStore) -> str | None:
         """What a set lacks for this task, or None."""

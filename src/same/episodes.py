@@ -143,6 +143,17 @@ def validation_episodes(
     return episodes
 
 
+def sample_graphs(
+    store: GraphStore, ids: Array, nodes: int, *, most: int | None = None, seed: int, split: int
+) -> Array:
+    """Return the given graphs, or a random sample of at most `most` graphs and about so many nodes."""
+    sizes = store.node_ptr[ids + 1] - store.node_ptr[ids]
+    if len(ids) <= (most or len(ids)) and int(sizes.sum()) <= nodes:
+        return ids
+    order = stream(seed, "validation", split, 2**31).permutation(len(ids))[:most]
+    return np.sort(ids[order[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), nodes)))]])
+
+
 def part_examples(
     store: GraphStore, ids: Array, tasks: Sequence[GraphTask], part: str, *, seed: int, split: int
 ) -> list[tuple[GraphTask, Examples]]:

@@ -12,6 +12,9 @@ from same.linear.rows import Array
 from same.metrics import Kind
 from same.tasks.task import GraphTask
 
+HEAD_NODES = 2**18
+"""About the most nodes of graphs that heads are fitted to, and of those that validate them."""
+
 
 class Features(NamedTuple):
     """Features of examples by the pooling that made them, and labels. Tasks without a pooling have the one key ''."""

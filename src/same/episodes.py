@@ -17,6 +17,9 @@ from same.tasks.task import GraphTask, Task, share
 VALIDATION_NODES = 2**16
 """About the most nodes of a validation episode; for larger sets it is a random subset."""
 
+HEAD_NODES = 2**18
+"""About the most nodes of graphs that linear heads are fitted to, and of those that choose their C."""
+
 PARTS = ("train", "validation", "test")  # Of a split.
 _DRAWS = (*PARTS, "again")  # Streams of examples: `again` is a second draw for training graphs.
 
@@ -141,6 +144,17 @@ def validation_episodes(
             chosen = ids[order[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), VALIDATION_NODES)))]]
         episodes.append(build(store, tasks, chosen, rng))
     return episodes
+
+
+def sample_graphs(
+    store: GraphStore, ids: Array, nodes: int, *, most: int | None = None, seed: int, split: int
+) -> Array:
+    """Return the given graphs, or a random sample of at most `most` graphs and about so many nodes."""
+    sizes = store.node_ptr[ids + 1] - store.node_ptr[ids]
+    if len(ids) <= (most or len(ids)) and int(sizes.sum()) <= nodes:
+        return ids
+    order = stream(seed, "validation", split, 2**31).permutation(len(ids))[:most]
+    return np.sort(ids[order[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), nodes)))]])
 
 
 def part_examples(

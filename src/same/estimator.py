@@ -14,14 +14,17 @@ from same import experiment, saved
 from same.config import Config, make_config
 from same.errors import InputError
 from same.graphs import GraphStore, as_store
-from same.graphs.labels import Labels
+from same.graphs.batch import Examples
+from same.graphs.labels import Labels, Level
 from same.graphs.splits import hold_out
 from same.methods.base import Method
 from same.nn.embedding import embed_graphs
 from same.nn.pairs import check_pairs
 from same.saved import hub
+from same.saved.added import AddedTask, add_task, pair_labels
 from same.saved.trained import Custom, Head, Trained, find_device
 from same.tasks import GraphTask
+from same.tasks.labelled import LabelTask
 from same.training.progress import ReportFunction
 from same.weighting import Weighting
 
@@ -78,6 +81,8 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
     ...     same.GraphEncoder.load(Path(folder, "model")).n_features_in_
     24
     """
+
+    trained_: Trained
 
     def __init__(
         self,
@@ -236,27 +241,66 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         logits = self._logits("decision_function", task, graphs, pairs, head)
         return logits[:, 1] - logits[:, 0] if logits.ndim == 2 and logits.shape[1] == 2 else logits
 
-    def score(self, graphs: Any, y: Any = None, *, task: Any = None, head: Head = "linear") -> float:
+    def score(self, graphs: Any, y: Any = None, *, task: Any = None, pairs: Any = None, head: Head = "linear") -> float:
         """Return the score of a head on labelled graphs: accuracy, ROC AUC or R².
 
-        Classes are matched by value. Links are scored on a fifth of the edges, which are removed, and as many random
-        non-edges.
+        Classes are matched by value. Without `pairs`, links are scored on a fifth of the edges, which are removed, and
+        as many random non-edges.
 
         Args:
             graphs: graphs in any supported form.
-            y: classes or targets of the graphs, in place of their own.
-            task: task that was trained or added; by default the mean over all of them.
+            y: classes or targets of the graphs, in place of their own; for an added task, as `add_task` takes them.
+            task: task that was trained or added; by default the mean over all that were trained.
+            pairs: for links, the [2, p] pairs of nodes that `y` belongs to; see `predict`.
             head: see `predict`.
         """
         check_is_fitted(self, "trained_")
-        names = [each.name for each in self.trained_.tasks] if task is None else [task]
+        trained = self.trained_
+        names = [each.name for each in trained.tasks if each.name not in trained.added] if task is None else [task]
         if not names:
             raise InputError("score: the model has no tasks to score; it was saved by version 0.1 as an encoder alone")
         tasks = [self._task("score", name) for name in names]
         for each in tasks:
-            self.trained_.check(each, head)
-        store = self._store(_labelled(as_store(graphs), y))
-        return float(np.mean([self.trained_.score(each, store, head=head) for each in tasks]))
+            trained.check(each, head)
+        if pairs is not None:
+            output = torch.from_numpy(self._outputs("score", task, graphs, pairs, head)[1])
+            return tasks[0].score(output, Examples(None, torch.from_numpy(pair_labels(y, np.asarray(pairs)))))
+        store = self._store(graphs)
+        return float(np.mean([trained.score(each, _labelled(store, y, each), head=head) for each in tasks]))
+
+    def add_task(self, name: str, graphs: Any, y: Any = None, *, pairs: Any = None, validation: Any = 0.1) -> AddedTask:
+        """Add a task that was not trained: fit a linear head to the embeddings of labelled graphs.
+
+        The encoder and the other tasks stay as they are. `predict`, `score` and `save` know the new task by its name.
+        C, the calibration and the pooling are chosen on held-out graphs. The head is not fitted to these.
+
+        Args:
+            name: name of the task. A task that was added under this name before is replaced.
+            graphs: graphs in any supported form, those of the training or others. Of more than about 260,000 nodes, a
+                random sample is used.
+            y: one label per graph or per node: whole numbers, booleans or text are classes, floats are numbers. With
+                `pairs`, 1 or 0 per pair. By default the labels called `name` that the graphs have. Without any, the
+                task is to predict links: a fifth of the edges and as many random non-edges, as for the task `lp`.
+            pairs: [2, p] pairs of nodes, counted as in `predict`. All edges of the graphs carry messages: leave out
+                those that must not be seen.
+            validation: share of the graphs to hold out, stratified by class, or their indices; None for none. Of
+                fewer than ten graphs, no share is held out. Without held-out graphs, C = 1 and probabilities are not
+                calibrated.
+
+        Returns:
+            The numbers of examples, and the scores of the head and of a constant prediction on held-out graphs.
+
+        >>> import same
+        >>> graphs = same.graphs.planted(60)
+        >>> model = same.GraphEncoder(tasks="nc", method="untrained", width=16).fit(graphs)
+        >>> added = model.add_task("large", graphs, np.diff(graphs.node_ptr) > 20)
+        >>> len(model.predict(graphs[:5], task="large"))
+        5
+        """
+        store, options = self._store(graphs), {"pairs": pairs, "validation": _plain(validation)}
+        trained, added = add_task(self.trained_, name, store, y, **options)
+        self.trained_ = trained
+        return added
 
     def _logits(self, caller: str, task: Any, graphs: Any, pairs: Any, head: Head) -> Array:
         chosen, output = self._outputs(caller, task, graphs, pairs, head)
@@ -288,7 +332,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         name, known = getattr(task, "name", task), {each.name: each for each in self.trained_.tasks}
         if name not in known:
             tasks = ", ".join(known) or "none"
-            raise InputError(f"{caller}: {name!r} is not one of the tasks that were trained: {tasks}")
+            raise InputError(f"{caller}: {name!r} is not one of the tasks that were trained or added: {tasks}")
         return known[name]
 
     def _store(self, graphs: Any) -> GraphStore:
@@ -417,11 +461,15 @@ def _listed(tasks: Any) -> tuple[Any, ...]:
     return listed
 
 
-def _labelled(store: GraphStore, y: Any) -> GraphStore:
-    """A set whose graphs have the labels `y`, if they are given."""
+def _labelled(store: GraphStore, y: Any, task: Any = None) -> GraphStore:
+    """A set with the labels `y`, if they are given: of its graphs, or those that a task reads."""
     if y is None:
         return store
-    array = np.asarray(y)
-    if array.ndim == 0 or len(array) != len(store):
-        raise InputError(f"y: {0 if array.ndim == 0 else len(array)} labels for {len(store)} graphs")
-    return store.with_labels("y", Labels.of(y, "graph", name="y"))
+    level: Level = "graph"
+    name = "y"
+    if isinstance(task, LabelTask) and task.column is not None:
+        level, name = task.level, task.column
+    column, expected = Labels.of(y, level, name="y"), len(store) if level == "graph" else store.num_nodes
+    if len(column) != expected:
+        raise InputError(f"y: {len(column)} labels for {expected} {level}s")
+    return store.with_labels(name, column)

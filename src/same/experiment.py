@@ -10,12 +10,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from same import __version__, saved
 from same.config import Config
-from same.episodes import VALIDATION_NODES, EpisodeSampler, part_examples, to_device, validation_episodes
+from same.episodes import (
+    HEAD_NODES,
+    VALIDATION_NODES,
+    EpisodeSampler,
+    part_examples,
+    sample_graphs,
+    to_device,
+    validation_episodes,
+)
 from same.errors import InputError
 from same.files import clean, locked
 from same.graphs import GraphStore, Inputs, Split, load, split
@@ -29,7 +36,7 @@ from same.nn import Model
 from same.nn.embedding import encode_once, write_embeddings
 from same.nn.encoders import check_encoder
 from same.saved.trained import Custom, Trained, build, describe, find_device, load_trained, stand_in
-from same.seeding import forked_torch, stream, stream_seed
+from same.seeding import forked_torch, stream_seed
 from same.tasks import GraphTask, Task, make_tasks
 from same.tasks.task import features
 from same.training.averaging import Averaging
@@ -47,8 +54,6 @@ MAX_EPOCHS, MAX_STEPS = 200, 20_000
 """Training ends by default after so many epochs, or before them after about so many steps."""
 VALIDATION_GRAPHS = 200
 """Most training graphs that the ridge classifiers of a validation are fitted to."""
-HEAD_NODES = 2**18
-"""About the most nodes of graphs that heads are fitted to when training ends."""
 
 TaskExamples = list[tuple[GraphTask, Examples]]
 
@@ -113,11 +118,7 @@ class Experiment:
 
     def _some(self, ids: Array, most: int | None = None, nodes: int = VALIDATION_NODES) -> Array:
         """Return the given graphs, or a random sample of at most so many graphs and about so many nodes."""
-        sizes = self.store.node_ptr[ids + 1] - self.store.node_ptr[ids]
-        if len(ids) <= (most or len(ids)) and int(sizes.sum()) <= nodes:
-            return ids
-        order = stream(self.config.seed, "validation", self.config.split, 2**31).permutation(len(ids))[:most]
-        return np.sort(ids[order[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), nodes)))]])
+        return sample_graphs(self.store, ids, nodes, most=most, seed=self.config.seed, split=self.config.split)
 
 
 def prepare(config: Config, data: str | Path | None = None) -> Experiment:

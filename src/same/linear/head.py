@@ -66,7 +66,8 @@ class LinearHead:
         if isinstance(model, LinearSVM) and usable is not None:
             z = logits(kind, model.decision_function(usable[0]), len(codes))[known]
             slope = calibrate(z, np.searchsorted(codes, labels[known]))
-        weight = model.coef_[:, :-1] / model.scaler_.scale
+        # In the order in memory that a loaded one has, which decides how products are rounded.
+        weight = np.ascontiguousarray(model.coef_[:, :-1] / model.scaler_.scale)
         bias = model.coef_[:, -1] - weight @ model.scaler_.mean
         shape = codes.shape if len(codes) > 2 else y.shape[1:]
         return cls(kind, codes, weight.reshape(*shape, -1), bias.reshape(shape), C, slope, usable is not None)

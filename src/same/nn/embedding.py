@@ -33,6 +33,14 @@ def encode_once(encoder: Callable[[Any], Tensor], sets: Sequence[Examples]) -> l
     return [replace(examples, embeddings=embeddings[id(examples.inputs)]) for examples in sets]
 
 
+def in_pieces(encoder: Callable[[Any], Tensor], nodes: int = 2**16) -> Callable[[Any], Tensor]:
+    """Return an encoder of large batches, which encodes about so many nodes at once.
+
+    Encoding takes many times the memory of its result.
+    """
+    return lambda batch: torch.cat([encoder(piece) for piece in batch.pieces(nodes)])
+
+
 def embed_graphs(encoder: nn.Module, store: GraphStore) -> tuple[Array, Array]:
     """Return the [N, w] embeddings of all nodes and the [G, w] means of each graph."""
     _, nodes, means = zip(*_blocks(encoder, store), strict=True)

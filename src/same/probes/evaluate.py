@@ -18,7 +18,7 @@ from same.experiment import prepare
 from same.graphs.flat import Array
 from same.linear import Choose, fit_head, predict_linear
 from same.metrics import Kind
-from same.nn.embedding import encode_once
+from same.nn.embedding import encode_once, in_pieces
 from same.nn.pairs import Pair
 from same.probes.large import disk_features, is_large
 from same.probes.network import predict_network
@@ -34,7 +34,7 @@ log = logging.getLogger("same")
 LINEAR = ("linear", "paper")
 PROBES = (*LINEAR, "network", "own")
 NODES = 2**18
-"""Nodes to encode at once: encoding takes many times the memory of its result."""
+"""Nodes to encode at once."""
 
 
 class Score(NamedTuple):
@@ -102,7 +102,7 @@ class Evaluation:
                 return self._linear(model, large, probes, part)
         flat = [self.examples[case][name] for case in self.cases for name in PARTS]
         with torch.no_grad():
-            encoded = iter(encode_once(lambda batch: torch.cat([encode(piece) for piece in batch.pieces(NODES)]), flat))
+            encoded = iter(encode_once(in_pieces(encode, NODES), flat))
         embedded = {case: {name: next(encoded) for name in PARTS} for case in self.cases}
         pools = None if self.pool is None else (self.pool,)
         small = {c: {n: features(c.task, each, pools) for n, each in parts.items()} for c, parts in embedded.items()}

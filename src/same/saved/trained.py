@@ -27,7 +27,7 @@ from same.nn.embedding import CHUNK
 from same.nn.encoders import make_encoder
 from same.saved.format import begin, finish, read
 from same.seeding import forked_torch, stream_seed
-from same.tasks import GraphTask, make_tasks
+from same.tasks import GraphTask, make_tasks, named_task
 from same.training.loop import Record
 from same.weighting import Weighting
 
@@ -99,7 +99,7 @@ class Trained:
     Attributes:
         config: configuration of the training.
         custom: the user's own parts.
-        tasks: tasks that were learned.
+        tasks: tasks that were learned, and tasks that were added.
         model: f_θ.
         adapted: θ′ of each task that has a head.
         linear: the linear head of each task.
@@ -108,6 +108,7 @@ class Trained:
         history: record of each validation.
         training: summary of the training.
         options: further values that were saved with the model.
+        added: kind of each task that was added, see `same.tasks.named_task`.
     """
 
     config: Config
@@ -121,6 +122,7 @@ class Trained:
     history: list[Record]
     training: dict[str, Any]
     options: dict[str, Any] = field(default_factory=dict)
+    added: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.model.eval()
@@ -242,9 +244,11 @@ def stand_in(graphs: Mapping[str, Any]) -> GraphStore:
 
 def save_trained(trained: Trained, folder: Path, options: Mapping[str, Any] | None = None) -> None:
     """Write a trained model to a new folder."""
-    about = {"graphs": describe(trained.like), "custom": trained.custom.names()}
+    about = {"graphs": describe(trained.like), "custom": trained.custom.names(), "added": trained.added}
     with atomic(folder, folder=True) as temporary:
-        begin(temporary, trained.config, {**about, "options": {**dict(options or {}), "fitted": True}})
+        begin(
+            temporary, trained.config, {**about, "options": {**trained.options, **dict(options or {}), "fitted": True}}
+        )
         finish(temporary, trained.tensors(), trained.history, trained.training)
 
 
@@ -265,12 +269,14 @@ def load_trained(folder: Path, *, custom: Custom | None = None, device: str = "c
             model, tasks = Model(make_encoder(config, like.num_features), {}), list[GraphTask]()
         else:
             tasks, model = build(config, like, custom, custom.method or make_method(config))
+        added = dict(about.get("added", {}))
+        tasks += [named_task(kind, name, config.pair).bind(like) for name, kind in added.items()]
         model.load_state_dict(_below("model.", tensors))
         adapted = {name: _below(f"adapted.{name}.", tensors) for name in model.heads}
         adapted = {task: {name: p.to(target) for name, p in params.items()} for task, params in adapted.items()}
         kept = {name: _below(f"linear.{name}.", tensors) for name in content.training.get("linear", {})}
         linear = {n: LinearHead.from_tensors(arrays, content.training["linear"][n]) for n, arrays in kept.items()}
-        rest = (content.history, content.training, about["options"])
+        rest = (content.history, content.training, about["options"], added)
         return Trained(config, custom, tasks, model.to(target), adapted, linear, inputs, like, *rest)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         if isinstance(error, InputError):

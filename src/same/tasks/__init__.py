@@ -1,5 +1,6 @@
 """Tasks: how graphs are cut into support and target sets, and what is trained on them."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,12 +9,13 @@ from same.graphs.batch import Examples
 from same.graphs.store import GraphStore
 from same.nn.pairs import Pair
 from same.tasks.classification import GraphClassification, NodeClassification
-from same.tasks.link_prediction import LinkPrediction
+from same.tasks.labelled import LabelTask
+from same.tasks.link_prediction import GivenPairs, LinkPrediction
 from same.tasks.regression import GraphRegression, NodeRegression
 from same.tasks.task import GraphTask, Task
 
 __all__ = ["TASKS", "Examples", "GraphClassification", "GraphRegression", "GraphTask", "LinkPrediction"]
-__all__ += ["NodeClassification", "NodeRegression", "Task", "make_tasks", "offered"]
+__all__ += ["NodeClassification", "NodeRegression", "Task", "make_tasks", "named_task", "offered"]
 
 TaskKind = str | type[GraphTask] | GraphTask
 TASKS: dict[str, GraphTask] = {
@@ -66,3 +68,18 @@ def _is_shown(task: GraphTask, store: GraphStore) -> bool:
     """Whether the encoder sees the labels that a task predicts. Such a task is neither trained nor probed."""
     shown = store.inputs is not None and store.inputs.classes is not None
     return shown and task.reads(store) == store.column_name("node")
+
+
+def named_task(kind: str, name: str, pair: Pair = "symmetric") -> GraphTask:
+    """Make a task of a kind, a key of `TASKS` or `pairs`, under a name of its own, which is also that of its column.
+
+    >>> named_task("gc", "toxic").column
+    'toxic'
+    """
+    task = copy.copy(GivenPairs() if kind == "pairs" else TASKS[kind])
+    task.name = name
+    if isinstance(task, LabelTask):
+        task.column = name
+    elif isinstance(task, LinkPrediction):
+        task.pair = pair
+    return task

@@ -69,6 +69,16 @@ class LinkPrediction(GraphTask):
         return scores("links", examples.y.cpu().numpy(), output.cpu().numpy())["roc_auc"]
 
 
+class GivenPairs(LinkPrediction):
+    """Predict a yes or no for given pairs of nodes, such as whether two atoms interact. All edges carry messages."""
+
+    name = "pairs"
+
+    def missing(self, store: GraphStore) -> str:
+        """No set holds such pairs."""
+        return "given pairs and their labels (pass pairs and y)"
+
+
 def _remove(batch: GraphBatch, rng: np.random.Generator) -> tuple[Array, GraphBatch]:
     """Mask of the edges to remove, a fifth of each graph's, and the batch without them."""
     counts = np.diff(batch.edge_ptr.numpy())

@@ -17,6 +17,9 @@ from same.errors import InputError
         ({"outer_lr": float("nan")}, "outer_lr: "),
         ({"split": 10}, "split: Input should be less than or equal to 9"),
         ({"weights": {"gc": -1}}, "weights.gc: Input should be greater than or equal to 0"),
+        ({"pool": "median"}, "pool: 'median' is not one of mean, sum, max, std, size, or several of them joined by +"),
+        ({"pool": "max+max"}, "pool: 'max+max' is not one of mean"),
+        ({"pool": 3}, "pool: Input should be a valid string"),
     ],
 )
 def test_a_mistake_is_reported_in_one_line(values, message):
@@ -90,8 +93,8 @@ def test_presets_are_configurations():
 
 def test_the_key_leaves_out_fields_at_their_absent_values():
     key = Config().key
-    assert Config(linear_heads=False, episodes_per_step=1).key == key
-    assert Config(linear_heads=True).key != key
+    assert Config(linear_heads=False, episodes_per_step=1, pool="mean").key == key
+    assert len({key, Config(linear_heads=True).key, Config(pool="sum").key}) == 3
     assert Config(width=8).key != key
     for name, field in Config.model_fields.items():
         if isinstance(field.json_schema_extra, dict):

@@ -35,6 +35,7 @@ class GraphTask(Task):
     """
 
     kind: ClassVar[Kind]  # What the task predicts, which decides its metrics.
+    pools: tuple[str, ...] = ()  # Poolings that a linear head may choose from, the simplest first.
 
     def bind(self, store: GraphStore) -> Self:
         """The task for a set, where a task depends on it, as the number of classes does."""
@@ -63,6 +64,10 @@ class GraphTask(Task):
     @abstractmethod
     def features(self, h: Tensor, examples: Examples) -> Tensor:
         """[examples, d] input of a linear probe, from the embeddings `h` of the nodes."""
+
+    def pooled(self, pool: str) -> Self:
+        """The task with another pooling, if it has `pools`."""
+        return self
 
 
 def judge(task: Task, output: Tensor, examples: Any) -> tuple[float, float]:

@@ -18,6 +18,9 @@ from same.errors import InputError
         ({"max_seconds": 0}, "max_seconds: Input should be greater than 0"),
         ({"split": 10}, "split: Input should be less than or equal to 9"),
         ({"weights": {"gc": -1}}, "weights.gc: Input should be greater than or equal to 0"),
+        ({"pool": "median"}, "pool: 'median' is not one of mean, sum, max, std, size, or several of them joined by +"),
+        ({"pool": "max+max"}, "pool: 'max+max' is not one of mean"),
+        ({"pool": 3}, "pool: Input should be a valid string"),
     ],
 )
 def test_a_mistake_is_reported_in_one_line(values, message):
@@ -92,9 +95,9 @@ def test_presets_are_configurations():
 
 def test_the_key_leaves_out_fields_at_their_absent_values():
     key = Config().key
-    assert Config(linear_heads=False, episodes_per_step=1, max_seconds=None).key == key
-    assert Config(max_seconds=60).key != key
-    assert Config(linear_heads=True).key != key
+    assert Config(linear_heads=False, episodes_per_step=1, max_seconds=None, pool="mean").key == key
+    changes = ({"linear_heads": True}, {"max_seconds": 60}, {"pool": "sum"}, {"node_labels": "input"})
+    assert len({key, *(Config(**each).key for each in changes)}) == 5
     assert Config(width=8).key != key
     for name, field in Config.model_fields.items():
         if isinstance(field.json_schema_extra, dict):

@@ -231,6 +231,7 @@ def test_eight_threads_share_a_model():
     [
         {},
         {"method": "isame", "dropout": 0.2},
+        {"method": "isame", "pool": "mean+std+size"},
         {"method": "traditional", "weighting": "uncertainty"},
         {"method": "classical", "tasks": "gc"},
         {"method": "finetuned", "tasks": ("gc", "nc")},

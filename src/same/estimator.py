@@ -57,6 +57,8 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
             choose the C of linear heads; with None, training takes all its epochs, and C is 1.
         encoder: kind of layers; or an encoder of your own: a module, or a function from the number of input columns to
             a module, called as `module(x, edge_index)`. `layers`, `width` and so on apply to named kinds only.
+        pool: pooling of the heads of graph tasks: `mean`, `sum`, `max`, `std`, `size`, or several joined by `+`, as in
+            `mean+max`. Sums and `size` see how large a graph is, `max` sees a single node; see `same.nn.pool_nodes`.
         weighting: a name, or a `same.weighting.Weighting` of your own.
         report: function that is called with the progress, see `same.training.Report`.
 
@@ -108,6 +110,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         dropout: float = 0.0,
         pair: str = "symmetric",
         linear_heads: bool = False,
+        pool: str = "mean",
         inner_lr: float = 0.1,
         inner_steps: int = 1,
         first_order: bool = False,
@@ -147,6 +150,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         self.dropout = dropout
         self.pair = pair
         self.linear_heads = linear_heads
+        self.pool = pool
         self.inner_lr = inner_lr
         self.inner_steps = inner_steps
         self.first_order = first_order

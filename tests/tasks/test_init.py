@@ -10,7 +10,17 @@ from same.errors import InputError
 from same.graphs import GraphStore, Inputs, Labels, planted
 from same.methods import ESAME, ISAME
 from same.nn import Encoder, Model, NodeHead
-from same.tasks import TASKS, GraphTask, LinkPrediction, NodeClassification, NodeRegression, make_tasks, offered
+from same.tasks import (
+    TASKS,
+    GraphClassification,
+    GraphRegression,
+    GraphTask,
+    LinkPrediction,
+    NodeClassification,
+    NodeRegression,
+    make_tasks,
+    offered,
+)
 
 
 @pytest.mark.parametrize("pair", ["concat", "symmetric"])
@@ -190,6 +200,12 @@ def test_options_go_to_names_and_classes_and_not_to_objects():
         assert (task.pair, task.linear) == expected
     (task,) = make_tasks([LinkPrediction()], store, pair="concat", linear_heads=True)
     assert (task.pair, task.linear) == ("symmetric", False)
+    for kind, expected in (("gc", "max"), (GraphRegression, "max"), (GraphClassification(pool="sum"), "sum")):
+        (task,) = make_tasks(
+            [kind], store.with_labels("y", [0.5, 1.5]) if kind is GraphRegression else store, pool="max"
+        )
+        assert task.pool == expected
+        assert task.head(4).pool == expected
 
 
 @pytest.mark.parametrize(

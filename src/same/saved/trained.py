@@ -65,7 +65,7 @@ def build(config: Config, store: GraphStore, custom: Custom, method: Method) -> 
     """Build the tasks and a new model of a configuration, whose initialisation depends on seed and split alone."""
     kinds = {task.name: task for task in custom.tasks}
     chosen = [kinds.get(name, name) for name in config.tasks]
-    tasks = make_tasks(chosen, store, pair=config.pair, linear_heads=config.linear_heads)
+    tasks = make_tasks(chosen, store, pair=config.pair, linear_heads=config.linear_heads, pool=config.pool)
     with forked_torch(stream_seed(config.seed, "init", config.split)):
         encoder: Any = make_encoder(config, store.num_features) if custom.encoder is None else _encoder(custom, store)
         heads = {task.name: task.head(encoder.width) for task in tasks} if method.has_heads else {}

@@ -67,7 +67,7 @@ def _jobs(plan: Plan, study: Study, data: Path | None) -> list[Job]:
             networks=tuple(task for task in TASKS if task in networks),
             floors=not get(config.method).trains,
             choose=plan.choose,
-            pool=getattr(config, "pool", None),
+            pool=config.pool,
         )
         keep, place = study.plan.keep_models or config.key in first, study.folder / RUNS / config.key
         jobs.append(Job(config, place, data, first_of(config), then=evaluate, keep=keep))

@@ -30,7 +30,12 @@ def offered(store: GraphStore) -> list[str]:
 
 
 def make_tasks(
-    kinds: Sequence[TaskKind], store: GraphStore, *, pair: Pair = "symmetric", linear_heads: bool = False
+    kinds: Sequence[TaskKind],
+    store: GraphStore,
+    *,
+    pair: Pair = "symmetric",
+    linear_heads: bool = False,
+    pool: str = "mean",
 ) -> list[GraphTask]:
     """Make tasks for a set.
 
@@ -39,10 +44,11 @@ def make_tasks(
         store: the set; it must have what the tasks need.
         pair: pair features of the head of link prediction.
         linear_heads: leave out the hidden layer of the heads of graphs and pairs.
+        pool: pooling of tasks on graphs, see `same.nn.pool_nodes`.
     """
     options: dict[type[GraphTask], dict[str, Any]] = {
-        GraphClassification: {"linear": linear_heads},
-        GraphRegression: {"linear": linear_heads},
+        GraphClassification: {"linear": linear_heads, "pool": pool},
+        GraphRegression: {"linear": linear_heads, "pool": pool},
         LinkPrediction: {"pair": pair, "linear": linear_heads},
     }
     tasks: list[GraphTask] = []

@@ -36,7 +36,7 @@ class GraphTask(Task):
     """
 
     kind: ClassVar[Kind]  # What the task predicts, which decides its metrics.
-    pools: tuple[str, ...] = ()  # Poolings that a linear head of this task may choose from, the simplest first.
+    pools: tuple[str, ...] = ()  # Poolings that a linear head may choose from, the simplest first.
 
     def bind(self, store: GraphStore) -> Self:
         """The task for a set, where a task depends on it, as the number of classes does."""
@@ -45,10 +45,6 @@ class GraphTask(Task):
     def match(self, store: GraphStore) -> GraphStore:
         """A set to score, with its labels coded as this task codes them."""
         return store
-
-    def pooled(self, pool: str) -> Self:
-        """The same task with another pooling of its features; tasks that pool nothing have none."""
-        return self
 
     def reads(self, store: GraphStore) -> str | None:
         """Name of the label column of a set that the task predicts, or None."""
@@ -73,6 +69,10 @@ class GraphTask(Task):
     @abstractmethod
     def features(self, h: Tensor, examples: Examples) -> Tensor:
         """[examples, d] input of a linear probe, from the embeddings `h` of the nodes."""
+
+    def pooled(self, pool: str) -> Self:
+        """The task with another pooling, if it has `pools`."""
+        return self
 
 
 def features(task: GraphTask, examples: Examples, pools: tuple[str, ...] | None = None) -> Features:

@@ -81,7 +81,7 @@ def main() -> dict[str, float]:
 
     raw, y = [words[half] for half in halves], [field[half] for half in halves]
     scores = {
-        "field, own head": float(np.mean(model.predict(nets[1], task="nc")[nets[1].node_ptr[:-1]] == y[1])),
+        "field, predicted": float(np.mean(model.predict(nets[1], task="nc")[nets[1].node_ptr[:-1]] == y[1])),
         "field, words alone": LogisticRegression(max_iter=1000).fit(raw[0], y[0]).score(raw[1], y[1]),
         "field, most common": float(np.bincount(y[1]).max() / len(y[1])),
         "links, embeddings (ROC AUC)": links_from([model.transform(part)[part.node_ptr[:-1]] for part in nets]),

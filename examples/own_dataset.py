@@ -42,7 +42,7 @@ def main() -> dict[str, float]:
     y_train, y_test = ([int(graph.y) for graph in part] for part in (train, test))
 
     model = same.GraphEncoder(tasks=("gc", "nc", "lp"), width=32, max_epochs=60, seed=0).fit(train)
-    scores = {f"own head, {task}": model.score(test, task=task) for task in ("gc", "nc", "lp")}
+    scores = {f"predicted, {task}": model.score(test, task=task) for task in ("gc", "nc", "lp")}
 
     # A saved model is a folder. Loading it needs neither pickle nor the training graphs.
     with tempfile.TemporaryDirectory() as folder:

@@ -32,7 +32,7 @@ FLOORS = {
     },
     "own_weighting": {"relative, gc": 0.4, "relative, nc": 0.42, "relative, lp": 0.6},
     "one_large_graph": {
-        "field, own head": ("field, words alone", 0.2),
+        "field, predicted": ("field, words alone", 0.2),
         "field, words alone": ("field, most common", 0.1),
         "links, embeddings (ROC AUC)": ("links, words alone (ROC AUC)", 0.1),
     },

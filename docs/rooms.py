@@ -17,6 +17,7 @@ LEAVES = ("commit", "config", "errors", "files", "metrics", "seeding", "threads"
 
 ROOMS = {
     "leaves": "errors, files, seeds, threads, metrics, the configuration",
+    "linear": "linear models, a leaf",
     "graphs": "sets of graphs, and the formats they come in",
     "nn": "encoders and heads",
     "tasks": "what is learned",
@@ -24,7 +25,6 @@ ROOMS = {
     "weighting": "from several losses to one update",
     "methods": "how tasks are learned (Algorithms 1 to 3)",
     "training": "the loop, and the rules between its steps",
-    "linear": "linear models of embeddings",
     "saved": "a trained model, in memory and on disk",
     "experiment": "from a configuration to a trained model",
     "probes": "scores",

@@ -90,6 +90,25 @@ def encode(p: dict, g: dict, unit_norm: bool) -> torch.Tensor:
     return h
 
 
+def pooled(h: torch.Tensor, sizes: list[int], pool: str) -> torch.Tensor:
+    """Each pooling as its definition says: one row for each graph of so many nodes."""
+    rows, start = [], 0
+    for n in sizes:
+        nodes, start = [h[v] for v in range(start, start + n)], start + n
+        mean, largest = sum(nodes) / n, nodes[0]
+        for row in nodes:
+            largest = torch.where(row > largest, row, largest)
+        kinds = {
+            "mean": mean,
+            "sum": sum(nodes),
+            "max": largest,
+            "std": torch.sqrt(sum((row - mean) ** 2 for row in nodes) / n + 1e-8),
+            "size": torch.tensor([math.log(n)], dtype=h.dtype),
+        }
+        rows.append(torch.cat([kinds[kind] for kind in pool.split("+")]))
+    return torch.stack(rows)
+
+
 def loss(p: dict, task: str, graphs: list[dict], unit_norm: bool, pair: str) -> torch.Tensor:
     outputs, labels = [], []
     for g in graphs:

@@ -49,7 +49,7 @@ def own_workers() -> list[int]:
 
 def training(config) -> dict:
     """Summary of a training that did not happen."""
-    return {"epochs": 2, "best": {"epoch": 1}, "steps": 4, "examples": {"gc": 12}, "cpu_seconds": 3.0}
+    return {"epochs": 2, "cap": 2, "best": {"epoch": 1}, "steps": 4, "examples": {"gc": 12}, "cpu_seconds": 3.0}
 
 
 def made_run(config, **changes) -> Run:

@@ -15,8 +15,12 @@ from same.errors import InputError
         ({"width": "wide"}, "width: Input should be a valid integer"),
         ({"inner_lr": -1}, "inner_lr: Input should be greater than 0"),
         ({"outer_lr": float("nan")}, "outer_lr: "),
+        ({"max_seconds": 0}, "max_seconds: Input should be greater than 0"),
         ({"split": 10}, "split: Input should be less than or equal to 9"),
         ({"weights": {"gc": -1}}, "weights.gc: Input should be greater than or equal to 0"),
+        ({"pool": "median"}, "pool: 'median' is not one of mean, sum, max, std, size, or several of them joined by +"),
+        ({"pool": "max+max"}, "pool: 'max+max' is not one of mean"),
+        ({"pool": 3}, "pool: Input should be a valid string"),
     ],
 )
 def test_a_mistake_is_reported_in_one_line(values, message):
@@ -37,6 +41,7 @@ def test_new_fields_do_not_change_the_keys_of_earlier_runs():
     assert Config().key == "83a6aa1d3113"
     assert Config(dataset="ENZYMES", method="isame", width=64).key == "3082d933b7c9"
     assert len({Config().key, Config(episodes_per_step=2).key, Config(linear_heads=True).key}) == 3
+    assert Config(node_labels="none").key == Config().key != Config(node_labels="input").key
 
 
 def test_files(tmp_path):
@@ -90,8 +95,9 @@ def test_presets_are_configurations():
 
 def test_the_key_leaves_out_fields_at_their_absent_values():
     key = Config().key
-    assert Config(linear_heads=False, episodes_per_step=1).key == key
-    assert Config(linear_heads=True).key != key
+    assert Config(linear_heads=False, episodes_per_step=1, max_seconds=None, pool="mean").key == key
+    changes = ({"linear_heads": True}, {"max_seconds": 60}, {"pool": "sum"}, {"node_labels": "input"})
+    assert len({key, *(Config(**each).key for each in changes)}) == 5
     assert Config(width=8).key != key
     for name, field in Config.model_fields.items():
         if isinstance(field.json_schema_extra, dict):

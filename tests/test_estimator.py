@@ -22,8 +22,10 @@ from helpers import random_store
 from same import GraphEncoder, InputError
 from same.config import Config
 from same.experiment import run
-from same.graphs import GraphStore, planted, split, to_pyg
+from same.graphs import GraphStore, Labels, hold_out, planted, split, to_pyg
+from same.linear import LinearHead
 from same.methods import Classical
+from same.probes import evaluate_run
 from same.tasks import NodeClassification, NodeRegression
 from same.weighting import Uncertainty
 
@@ -93,6 +95,63 @@ def test_the_score_is_that_of_the_predictions(fitted):
         chances = fitted.predict_proba(NEW, task=task)
         np.testing.assert_allclose(chances.sum(axis=1), 1, atol=1e-6)
         assert (np.array(labels.classes)[chances.argmax(axis=1)] == predicted).all()
+
+
+def test_linear_heads_score_what_evaluate_shows(tmp_path):
+    """One function fits the heads that predict and the probes of `same evaluate`."""
+    config = Config(tasks=("gc", "nc", "lp"), method="esame", **SMALL)
+    run(config, tmp_path / "run")
+    rows = evaluate_run(tmp_path / "run", probes=("linear",), floors=False)
+    shown = {}
+    for row in rows:
+        shown.setdefault(row.task, row.score)
+    store = same.load("planted")
+    test = store[split(store, 0).test]
+    model = GraphEncoder.load(tmp_path / "run")
+    assert {task: model.score(test, task=task) for task in ("gc", "nc", "lp")} == pytest.approx(shown, abs=1e-6)
+
+
+def test_linear_heads_are_fitted_to_the_training_graphs_and_calibrated_on_the_others(fitted):
+    parts = hold_out(GRAPHS, 0.1)
+    x, y = fitted.transform(GRAPHS, output="list"), np.split(GRAPHS.node_y, GRAPHS.node_ptr[1:-1])
+    x_train, y_train, x_val, y_val = (
+        np.concatenate([each[i] for i in ids]) for ids in (parts.train, parts.validation) for each in (x, y)
+    )
+    head = LinearHead.fit("classes", x_train, y_train, (x_val, y_val))
+    kept = fitted.trained_.linear["nc"]
+    assert (kept.C, kept.slope) == (head.C, pytest.approx(head.slope, rel=1e-4))
+    expected = head.proba(head.decision(fitted.transform(NEW)))
+    np.testing.assert_allclose(fitted.predict_proba(NEW, task="nc"), expected, atol=1e-5)
+    classes = np.array(GRAPHS.node_classes, object)
+    assert np.array_equal(fitted.predict(NEW, task="nc"), classes[expected.argmax(axis=1)])
+
+
+def test_decision_functions_agree_with_probabilities(fitted):
+    pairs = np.array([[0, 1, 2], [3, 4, 5]])
+    for head in ("linear", "own"):
+        z, p = (call(NEW, task="gc", head=head) for call in (fitted.decision_function, fitted.predict_proba))
+        assert np.array_equal(z.argmax(axis=1), p.argmax(axis=1))
+        np.testing.assert_allclose(np.exp(z) / np.exp(z).sum(axis=1, keepdims=True), p, rtol=1e-5)
+        links, both = (
+            call(NEW, task="lp", pairs=pairs, head=head) for call in (fitted.decision_function, fitted.predict_proba)
+        )
+        np.testing.assert_allclose(1 / (1 + np.exp(-links)), both[:, 1], rtol=1e-5)
+
+
+def test_the_score_of_numbers_does_not_depend_on_their_units():
+    scores = []
+    for units, shift in ((1.0, 0.0), (1000.0, 5000.0)):
+        sizes = np.diff(GRAPHS.node_ptr) + 0.5
+        model = GraphEncoder(method="untrained", tasks="graph_regression", **SMALL).fit(GRAPHS, units * sizes + shift)
+        scores.append(model.score(NEW, units * (np.diff(NEW.node_ptr) + 0.5) + shift))
+    assert scores[1] == pytest.approx(scores[0], rel=1e-6)
+
+
+def test_without_validation_graphs_the_last_model_is_kept_and_heads_are_not_calibrated(caplog):
+    model = GraphEncoder(validation=None, **SMALL | {"max_epochs": 3}).fit(GRAPHS)
+    assert model.trained_.training["best"]["epoch"] == 3
+    assert all((head.C, head.validated) == (1.0, False) for head in model.trained_.linear.values())
+    assert "no validation graphs: linear heads have C = 1 and are not calibrated" in caplog.text
 
 
 def test_predictions_of_pairs_do_not_depend_on_order_or_blocks(fitted, monkeypatch):
@@ -172,10 +231,12 @@ def test_eight_threads_share_a_model():
     [
         {},
         {"method": "isame", "dropout": 0.2},
+        {"method": "isame", "pool": "mean+std+size"},
         {"method": "traditional", "weighting": "uncertainty"},
         {"method": "classical", "tasks": "gc"},
         {"method": "finetuned", "tasks": ("gc", "nc")},
         {"method": "infomax"},
+        {"node_labels": "input", "tasks": ("gc", "lp"), "scaling": "row"},
         {"method": "untrained", "output": "graphs"},
         {"encoder": "gin", "walk": 2, "weights": {"gc": 2.0}, "validation": [0, 1, 2, 3, 4, 5]},
     ],
@@ -357,12 +418,57 @@ def test_bad_arguments_of_predictions_are_refused(fitted, use, message):
         use(fitted)
 
 
-def test_a_method_without_heads_predicts_nothing():
-    model = GraphEncoder(method="infomax", **SMALL).fit(GRAPHS)
-    with pytest.raises(InputError, match="method=infomax has no heads"):
-        model.predict(NEW, task="gc")
-    with pytest.raises(InputError, match="method=infomax has no heads"):
-        model.score(NEW)
+@pytest.mark.parametrize("method", ["infomax", "untrained"])
+def test_a_method_without_heads_predicts_by_linear_heads(method):
+    model = GraphEncoder(method=method, **SMALL).fit(GRAPHS)
+    assert len(model.predict(NEW, task="gc")) == len(NEW)
+    for call in (model.predict, model.predict_proba, model.decision_function, model.score):
+        with pytest.raises(InputError, match=f"gc: method={method} leaves no head of its own for this task"):
+            call(NEW, task="gc", head="own")
+    with pytest.raises(InputError, match="head: 'mlp' is not one of linear, own"):
+        model.predict(NEW, task="gc", head="mlp")
+
+
+def test_node_labels_that_are_not_shown_change_nothing():
+    options = SMALL | {"tasks": "gc,lp"}
+    other = GRAPHS.with_labels("node_y", np.arange(GRAPHS.num_nodes) % 5)
+    one, two, seen, swapped = (
+        GraphEncoder(**options, node_labels=shown).fit(graphs).transform(new)
+        for shown, graphs, new in (
+            ("none", GRAPHS, NEW),
+            ("none", other, NEW),
+            ("input", GRAPHS, NEW),
+            ("input", *(each.with_labels("node_y", Labels("node", each.node_y, (7, 3, 5))) for each in (GRAPHS, NEW))),
+        )
+    )
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one, seen)
+    assert np.array_equal(seen, swapped)  # Nor do the names of the classes.
+
+
+def test_graphs_without_attributes_show_their_node_labels():
+    """Rings whose class is in the labels of their nodes alone."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    edges = np.concatenate([12 * g + np.stack([np.arange(12), np.roll(np.arange(12), 1)]) for g in range(60)], axis=1)
+    labels = np.where(rng.random(720) < 0.25 + 0.5 * np.repeat(y, 12), "N", "C")
+    store = GraphStore.build("rings", x=np.empty((720, 0)), sizes=[12] * 60, edge_index=edges, graph_y=y, node_y=labels)
+    scores = {}
+    for shown in ("none", "input"):
+        model = GraphEncoder(tasks="gc", node_labels=shown, degree=0, **SMALL).fit(store[:40])
+        probe = LogisticRegression(C=1e3).fit(model.graph_embeddings(store[:40]), y[:40])
+        scores[shown] = probe.score(model.graph_embeddings(store[40:]), y[40:])
+    assert model.trained_.inputs.num_features == 2 + 17
+    assert scores["none"] == 0.5 < 0.8 < scores["input"]
+
+
+def test_an_own_task_that_predicts_shown_labels_is_refused():
+    class Own(NodeClassification):
+        name = "own"
+
+    message = "tasks: own predicts the node labels that node_labels=input shows to the encoder; leave out one of them"
+    with pytest.raises(InputError, match=message):
+        GraphEncoder(tasks=("gc", Own), node_labels="input", **SMALL).fit(GRAPHS)
 
 
 class Degree(NodeRegression):

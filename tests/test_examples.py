@@ -41,6 +41,14 @@ FLOORS = {
         "field, words alone": ("field, most common", 0.1),
         "links, embeddings (ROC AUC)": ("links, words alone (ROC AUC)", 0.1),
     },
+    "pooling": {
+        "cycles, linear head, sum": ("cycles, linear head, mean", 0.3),
+        "cycles, linear head, mean+std+size": ("cycles, linear head, mean", 0.3),
+        "cycles, own head, sum": ("cycles, own head, mean", 0.3),
+        "marks, linear head, max": ("marks, linear head, mean", 0.2),
+        "marks, linear head, mean+max": ("marks, linear head, mean", 0.2),
+        "marks, own head, max": ("marks, own head, mean", 0.3),
+    },
     "no_graphs": {
         "SAME, digit": ("untrained, digit", 0.1),
         "SAME, even": ("untrained, even", 0.1),

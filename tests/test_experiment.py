@@ -1,6 +1,7 @@
 """Every method trains, repeats to the bit, and continues after any interruption."""
 
 import json
+import logging
 import signal
 import subprocess
 import sys
@@ -15,13 +16,13 @@ from safetensors.torch import load_file
 from same.config import Config, make_config
 from same.episodes import validation_episodes, whole_episode
 from same.errors import InputError
-from same.experiment import embed_set, prepare, run
-from same.graphs import GraphStore, planted, split
+from same.experiment import embed_set, fit, prepare, run
+from same.graphs import GraphStore, Split, planted, split
 from same.graphs.io.folder import save_store, write_store
 from same.methods import get
 from same.nn.embedding import embed_graphs
 from same.saved import load_trained
-from same.training import DivergedError, InterruptedTraining
+from same.training import DivergedError, InterruptedTraining, Rule
 
 SMALL = Config(width=8, max_epochs=2, validate_every=1, batch_size=60)
 SAME_COMMAND = Path(sys.executable).with_name("same")
@@ -94,6 +95,36 @@ def test_scaling_is_fitted_on_training_graphs_alone():
     nodes = np.isin(of, experiment.split.train)
     np.testing.assert_allclose(store.inputs.mean, store.x[nodes].mean(0), atol=1e-6)
     np.testing.assert_allclose(store.inputs.scale, store.x[nodes].std(0), atol=1e-6)
+
+
+@pytest.mark.parametrize("changes", [{}, {"tasks": "gc,lp", "method": "finetuned"}], ids=["nc", "first phase"])
+def test_a_run_whose_encoder_sees_node_labels_does_not_learn_them(tmp_path, changes):
+    with pytest.raises(InputError, match="tasks: nc predicts the node labels that node_labels=input shows to the"):
+        run(small(**changes, node_labels="input"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_unused_node_labels_are_named_once(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "same")
+    store, parts = planted(60), Split(*np.split(np.arange(60), [40, 50]))
+
+    def logged(**changes):
+        caplog.clear()
+        config = small(**{"batch_size": 20, "method": "classical"} | changes)
+        fit(config, store, parts)
+        run(config, tmp_path / config.key)
+        return [(r.levelname, r.getMessage()) for r in caplog.records if "node labels" in r.getMessage()]
+
+    line = (
+        "planted: has node labels, which are not used; train nc as well, or show them to the encoder with "
+        "node_labels='input'"
+    )
+    assert logged(tasks="gc,lp") == [("WARNING", line), ("INFO", line)]
+    assert logged(tasks="gc,lp", node_labels="input") == []
+    assert logged(tasks="nc") == []
+    assert logged(tasks="gc,lp", method="finetuned") == []  # The first phase learns nc.
+    store = store.with_labels("node_y", np.ones(store.num_nodes))
+    assert logged(tasks="lp")[0][0] == "INFO"  # Of the set that `run` loads.
 
 
 def test_fine_tuning_reuses_the_three_task_run_beside_it(tmp_path):
@@ -254,15 +285,56 @@ def test_the_files_of_a_run(tmp_path):
     assert [record["epoch"] for record in history] == [0, 2, 3]
     assert min(history, key=lambda record: record["objective"]) == result["best"]
     assert set(result["best"]["tasks"]) == {"gc", "nc", "lp"}
-    assert result["cap"] == 3
+    assert (result["cap"], result["ended"]) == (3, "cap")
     # Each task sees a third of the graphs in every epoch.
     assert result["examples"]["gc"] == pytest.approx(3 * 210 / 3, abs=12)
 
 
-def test_a_mapped_set_gives_the_bits_of_one_in_memory(tmp_path):
+def test_the_default_cap_is_a_number_of_epochs_or_of_steps(monkeypatch):
+    def schedule(**changes):
+        return prepare(Config(width=8, batch_size=20, **changes)).schedule()
+
+    ordinary = schedule()
+    assert ordinary.steps_per_epoch > 5
+    assert (ordinary.epochs, ordinary.validate_every, ordinary.max_seconds) == (200, 5, None)
+    assert schedule(method="untrained").epochs == 0
+    assert schedule(max_seconds=3).max_seconds == 3
+    monkeypatch.setattr("same.experiment.MAX_STEPS", 30 * ordinary.steps_per_epoch + 1)
+    assert schedule(max_epochs=100).epochs == 100  # A number means that number.
+    large = schedule()
+    assert (large.epochs, large.steps) == (30, 30 * ordinary.steps_per_epoch)
+    assert sum(large.validates(step) for step in range(1, large.steps + 1)) == 10
+    assert schedule(episodes_per_step=2).epochs == 60
+    assert schedule(validate_every=1).validate_every == 1
+    monkeypatch.setattr("same.experiment.MAX_STEPS", 1)
+    assert schedule().epochs == 1
+
+
+def test_a_run_ends_after_its_seconds_as_a_finished_run(tmp_path):
+    config = small(max_epochs=10**6, patience=10**6, validate_every=10**6, max_seconds=0.3)
+    result = run(config, tmp_path / "run")
+    assert result["ended"] == "seconds"
+    assert result["seconds"] > 0.3
+    assert [record["step"] for record in load_trained(tmp_path / "run").history] == [0, result["steps"]]
+    assert run(config, tmp_path / "run") == result
+
+
+def test_only_training_in_memory_logs_an_estimate(tmp_path, monkeypatch):
+    """Progress shows it for a run in a folder, and workers of a study must not log."""
+    made = []
+    monkeypatch.setattr("same.experiment.Estimate", lambda: made.append(1) or Rule())
+    run(SMALL, tmp_path / "run")
+    assert not made
+    fit(SMALL, planted(), split(planted(), 0))
+    assert made
+
+
+@pytest.mark.parametrize("changes", [{}, {"tasks": "gc,lp", "node_labels": "input"}], ids=["attributes", "labels"])
+def test_a_mapped_set_gives_the_bits_of_one_in_memory(tmp_path, monkeypatch, changes):
     write_store(tmp_path / "set", [planted()])
-    run(SMALL.model_copy(update={"dataset": str(tmp_path / "set")}), tmp_path / "mapped")
-    run(SMALL, tmp_path / "built-in")
+    run(small(**changes), tmp_path / "built-in")
+    monkeypatch.setattr("same.graphs.inputs._CACHE_BYTES", 0)
+    run(small(**changes, dataset=str(tmp_path / "set")), tmp_path / "mapped")
     models = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("mapped", "built-in")]
     assert models[0] == models[1]
 

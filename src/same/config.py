@@ -30,6 +30,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 """Settings that work well together: `same train --config sage-walk`, `GraphEncoder(**same.PRESETS["sage-walk"])`."""
 
+POOLS = ("mean", "sum", "max", "std", "size")
+"""Poolings of the nodes of a graph, see `same.nn.pool_nodes`."""
+
 
 def _added(default: Any, absent: Any, **options: Any) -> Any:
     """A field added after version 0.1. `absent` is what the code did before the field existed; never change it."""
@@ -50,6 +53,9 @@ class Config(BaseModel):
     scaling: Literal["standardise", "row", "both", "none"] = Field("standardise", description="scaling of attributes")
     degree: int = Field(16, ge=0, le=10_000, description="one-hot degrees up to this as further inputs; 0 for none")
     walk: int = Field(0, ge=0, le=1_000, description="random-walk return probabilities as further inputs; 0 for none")
+    node_labels: Literal["none", "input"] = _added(
+        "none", "none", description="whether the encoder sees node classes, as one-hot inputs"
+    )
 
     encoder: Literal["gcn", "gin", "gat", "sage", "cheb"] = Field("gcn", description="kind of layers")
     layers: Positive = Field(3, le=1_000, description="number of layers")
@@ -60,6 +66,7 @@ class Config(BaseModel):
     dropout: float = Field(0.0, ge=0, lt=1, description="fraction of the outputs of a layer set to 0 in training")
     pair: Literal["concat", "symmetric"] = Field("symmetric", description="pair features of the link prediction head")
     linear_heads: bool = _added(False, False, description="heads without the paper's hidden layer")
+    pool: str = _added("mean", "mean", description="pooling of graph heads: mean, sum, max, std, size, joined by +")
 
     inner_lr: Rate = Field(0.1, description="learning rate of the inner loop (α)")
     inner_steps: Positive = Field(1, le=10_000, description="steps of the inner loop")
@@ -76,7 +83,8 @@ class Config(BaseModel):
     )
     episodes_per_step: Positive = _added(1, 1, description="episodes per step, shared by the ranks")
     batch_size: Positive = Field(48, description="graphs per episode")
-    max_epochs: Positive | None = Field(None, description="maximum number of epochs; the paper's by default")
+    max_epochs: Positive | None = Field(None, description="maximum number of epochs; by default 200, or 20,000 steps")
+    max_seconds: Rate | None = _added(None, None, description="seconds of training after which it ends")
     validate_every: Positive = Field(5, description="epochs between validations")
     validation_episodes: Positive = Field(2, le=10_000, description="fixed episodes per validation")
     patience: Positive = Field(50, description="epochs without improvement before training stops")
@@ -91,7 +99,8 @@ class Config(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> "Config":
-        """Reject contradictory settings; `Method.check` rejects those that contradict the method."""
+        """Reject malformed and contradictory settings; `Method.check` rejects those that contradict the method."""
+        parse_pool(self.pool)
         if self.weighting != "fixed":
             if len(self.tasks) < 2:
                 raise ValueError(f"weighting={self.weighting} balances several tasks, and there is only one")
@@ -113,6 +122,18 @@ class Config(BaseModel):
         """Return the fields in which another configuration differs, as `name: theirs, not ours`."""
         ours, theirs = self.model_dump(), other.model_dump()
         return "; ".join(f"{name}: {theirs[name]}, not {ours[name]}" for name in ours if ours[name] != theirs[name])
+
+
+def parse_pool(text: str) -> tuple[str, ...]:
+    """Return the poolings that a text names: one of `POOLS`, or several joined by `+`.
+
+    >>> parse_pool("mean+size")
+    ('mean', 'size')
+    """
+    kinds = tuple(text.split("+"))
+    if not set(kinds) <= set(POOLS) or len(set(kinds)) < len(kinds):
+        raise InputError(f"pool: {text!r} is not one of {', '.join(POOLS)}, or several of them joined by +")
+    return kinds
 
 
 def make_config(values: Mapping[str, Any], origin: str = "configuration") -> Config:

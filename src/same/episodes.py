@@ -17,6 +17,9 @@ from same.tasks.task import GraphTask, Task, share
 VALIDATION_NODES = 2**16
 """About the most nodes of a validation episode; for larger sets it is a random subset."""
 
+HEAD_NODES = 2**18
+"""About the most nodes of graphs that linear heads are fitted to, and of those that choose their C."""
+
 PARTS = ("train", "validation", "test")  # Of a split.
 _DRAWS = (*PARTS, "again")  # Streams of examples: `again` is a second draw for training graphs.
 

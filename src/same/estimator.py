@@ -43,16 +43,22 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
     Args:
         method: training method: a name, see `same.methods.METHODS`, or a `same.methods.Method`.
         tasks: tasks to learn: names, or classes or objects of your own (`same.tasks.GraphTask`).
-        max_epochs: maximum number of epochs; the paper's by default.
+        max_epochs: maximum number of epochs; by default 200, or fewer if they would be more than 20,000 steps.
+        max_seconds: seconds of training after which it ends, for each phase of `finetuned`; no limit by default.
         seed: seed of everything random. The same seed and graphs give the same bits, in any number of threads. If your
             own encoder, weighting or method draws from torch's global generator, its training steps run one at a time.
         device: `cpu`, `cuda`, `mps`, or `auto`: cuda if available, else cpu.
         degree: one-hot degrees up to this as further inputs; 16 by default, and 0 for a module of your own.
+        node_labels: `input` to show node classes to the encoder, one-hot, so that no task can predict them; `none` by
+            default. Whatever the model is used on must then have node labels.
         output: output of `transform`: `nodes`, one row per node; `graphs`, one row per graph, the mean of its nodes,
             for a graph classifier in a `Pipeline`; or `list`, one array of nodes per graph.
-        validation: fraction of the graphs held out for early stopping, stratified by class; or their indices.
+        validation: fraction of the graphs held out, stratified by class, or their indices. They stop training, and
+            choose the C of linear heads; with None, training takes all its epochs, and C is 1.
         encoder: kind of layers; or an encoder of your own: a module, or a function from the number of input columns to
             a module, called as `module(x, edge_index)`. `layers`, `width` and so on apply to named kinds only.
+        pool: pooling of the heads of graph tasks: `mean`, `sum`, `max`, `std`, `size`, or several joined by `+`, as in
+            `mean+max`. Sums and `size` see how large a graph is, `max` sees a single node; see `same.nn.pool_nodes`.
         weighting: a name, or a `same.weighting.Weighting` of your own.
         report: function that is called with the progress, see `same.training.Report`.
 
@@ -86,6 +92,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         method: Any = "esame",
         tasks: Any = ("gc", "nc", "lp"),
         max_epochs: int | None = None,
+        max_seconds: float | None = None,
         seed: int = 0,
         device: str = "auto",
         output: str = "nodes",
@@ -93,6 +100,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         scaling: str = "standardise",
         degree: int | None = None,
         walk: int = 0,
+        node_labels: str = "none",
         encoder: Any = "gcn",
         layers: int = 3,
         width: int = 256,
@@ -102,6 +110,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         dropout: float = 0.0,
         pair: str = "symmetric",
         linear_heads: bool = False,
+        pool: str = "mean",
         inner_lr: float = 0.1,
         inner_steps: int = 1,
         first_order: bool = False,
@@ -123,6 +132,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         self.method = method
         self.tasks = tasks
         self.max_epochs = max_epochs
+        self.max_seconds = max_seconds
         self.seed = seed
         self.device = device
         self.output = output
@@ -130,6 +140,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         self.scaling = scaling
         self.degree = degree
         self.walk = walk
+        self.node_labels = node_labels
         self.encoder = encoder
         self.layers = layers
         self.width = width
@@ -139,6 +150,7 @@ class GraphEncoder(TransformerMixin, BaseEstimator):
         self.dropout = dropout
         self.pair = pair
         self.linear_heads = linear_heads
+        self.pool = pool
         self.inner_lr = inner_lr
         self.inner_steps = inner_steps
         self.first_order = first_order

@@ -3,7 +3,6 @@
 import copy
 import logging
 import platform
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -15,16 +14,22 @@ import torch
 
 from same import __version__, saved
 from same.config import Config
-from same.episodes import VALIDATION_NODES, EpisodeSampler, part_examples, sample_graphs, to_device, validation_episodes
+from same.episodes import (
+    HEAD_NODES,
+    VALIDATION_NODES,
+    EpisodeSampler,
+    part_examples,
+    sample_graphs,
+    to_device,
+    validation_episodes,
+)
 from same.errors import InputError
 from same.files import clean, locked
 from same.graphs import GraphStore, Inputs, Split, load, split
 from same.graphs.batch import Examples
 from same.graphs.flat import Array
 from same.graphs.splits import rare_classes
-from same.linear import LinearHead
-from same.linear.heads import HEAD_NODES, features, fit_head
-from same.linear.validation import RidgeValidation
+from same.linear import LinearHead, fit_head
 from same.methods.adapt import Params
 from same.methods.base import Method, make_method
 from same.nn import Model
@@ -32,17 +37,21 @@ from same.nn.embedding import encode_once, write_embeddings
 from same.nn.encoders import check_encoder
 from same.saved.trained import Custom, Trained, build, describe, find_device, load_trained, stand_in
 from same.seeding import forked_torch, stream_seed
-from same.tasks import GraphTask, make_tasks
+from same.tasks import GraphTask, Task, make_tasks
+from same.tasks.task import features
 from same.training.averaging import Averaging
 from same.training.checkpoint import Checkpoint, restore
 from same.training.distributed import ALONE, Ranks
 from same.training.loop import Record, Rule, Schedule, Training, train
-from same.training.progress import Report, ReportFunction
-from same.training.stopping import EarlyStopping, Validation
+from same.training.progress import Estimate, Report, ReportFunction
+from same.training.ridge import RidgeValidation
+from same.training.stopping import EarlyStopping, TimeLimit, Validation
 from same.weighting import Weighting, make_weighting
 
 log = logging.getLogger("same")
 
+MAX_EPOCHS, MAX_STEPS = 200, 20_000
+"""Training ends by default after so many epochs, or before them after about so many steps."""
 VALIDATION_GRAPHS = 200
 """Most training graphs that the ridge classifiers of a validation are fitted to."""
 
@@ -69,6 +78,14 @@ class Experiment:
             self.store, self.split.train, self.tasks, config.batch_size, self.method.draw, config.seed, config.split
         )
 
+    def schedule(self) -> Schedule:
+        """Return how long to train and how often to validate."""
+        config, steps, every = self.config, self.sampler().steps, float(self.config.validate_every)
+        epochs = config.max_epochs or min(MAX_EPOCHS, max(1, MAX_STEPS * config.episodes_per_step // steps))
+        if config.max_epochs is None and epochs < MAX_EPOCHS:  # A large set: ten validations in these few epochs.
+            every = min(every, epochs / 10)
+        return Schedule(epochs if self.method.trains else 0, steps, every, config.episodes_per_step, config.max_seconds)
+
     def validation(self) -> Validation:
         """Return the rule that validates the model; every task must have examples to validate it on."""
         config, method, graphs = self.config, self.method, self.split.validation
@@ -81,23 +98,16 @@ class Experiment:
         episodes = validation_episodes(draw, self.store, self.tasks, graphs, count=count, **keys)
         some = self._some(self.split.train, max(2, min(VALIDATION_GRAPHS, len(self.split.train) // 2)))
         # Edges are few, and drawn: a second draw shows other ones.
-        train = self.examples("train", some) + self.examples(
-            "again", some, [t for t in self.tasks if t.kind == "links"]
-        )
+        links = [task for task in self.tasks if task.kind == "links"]
+        train = self.examples("train", some) + self.examples("again", some, links)
         shown = self.examples("validation", self._some(graphs))
-        parts = [part for episode in episodes for part in method.parts(episode)]
-        sets = [
-            ("training", train),
-            ("validation", shown),
-            ("validation", [(part.task, part.target) for part in parts]),
-        ]
-        for name, examples in sets:
-            counts = Counter[str]()
-            for task, each in examples:
-                counts[task.name] += len(each.y)
-            if empty := [task for task, count in counts.items() if not count]:
-                where = f"{self.store.name}: the {name} graphs of split {config.split}"
-                raise InputError(f"{where} have no examples of {empty[0]}")
+        targets = [(part.task, part.target) for episode in episodes for part in method.parts(episode)]
+        given: dict[str, list[Sequence[tuple[Task, Examples]]]] = {"training": [train], "validation": [shown, targets]}
+        for name, sets in given.items():
+            for examples, task in [(each, task) for each in sets for task in dict.fromkeys(t.name for t, _ in each)]:
+                if not sum(len(each.y) for other, each in examples if other.name == task):
+                    where = f"{self.store.name}: the {name} graphs of split {config.split}"
+                    raise InputError(f"{where} have no examples of {task}")
         return Validation(method, episodes, probe=RidgeValidation(train, shown), weights=self.weighting.weights)
 
     def examples(self, part: str, ids: Array, tasks: Sequence[GraphTask] | None = None) -> TaskExamples:
@@ -127,7 +137,8 @@ def prepare(config: Config, data: str | Path | None = None) -> Experiment:
 
 def assemble(config: Config, store: GraphStore, parts: Split, custom: Custom | None = None) -> Experiment:
     """Fit the inputs to the training graphs, and build tasks, method, weighting and a new model."""
-    inputs = Inputs.fit(store, parts.train, scaling=config.scaling, degree=config.degree, walk=config.walk)
+    chosen = {name: getattr(config, name) for name in ("scaling", "degree", "walk", "node_labels")}
+    inputs = Inputs.fit(store, parts.train, **chosen)
     store, custom = store.with_inputs(inputs), custom or Custom()
     method = custom.method or make_method(config)
     tasks, model = build(config, store, custom, method)
@@ -164,6 +175,7 @@ def fit(
         report: function that is called with the progress, see `same.training.Report`.
     """
     experiment = assemble(config, store, parts, custom)
+    _log_unused_labels(experiment, logging.WARNING)
     first = experiment.method.first_phase(config)
     if first is not None:
         begun = replace(experiment.custom, weighting=None, method=None)
@@ -205,6 +217,7 @@ def run(
     if (done := ranks.first(resume)) is not None:
         return done
     experiment, target = prepare(config, data), find_device(device)
+    _log_unused_labels(experiment, logging.INFO)
     experiment.sampler(), experiment.validation()  # A mistake in the configuration leaves no folder behind.
     with ExitStack() as stack:
 
@@ -228,6 +241,18 @@ def run(
             return saved.finish(folder, trained.tensors(), trained.history, trained.training)
 
         return ranks.first(finish)
+
+
+def _log_unused_labels(experiment: Experiment, level: int) -> None:
+    """Log that node classes are neither predicted nor shown to the encoder."""
+    store, first = experiment.store, experiment.method.first_phase(experiment.config)
+    column = store.column_name("node")
+    if column is None or len(store.labels[column].classes or ()) < 2 or experiment.config.node_labels == "input":
+        return
+    tasks = experiment.tasks + (make_tasks(first.tasks, store) if first is not None else [])
+    if all(task.reads(store) != column for task in tasks):
+        hint = "train nc as well, or show them to the encoder with node_labels='input'"
+        log.log(level, "%s: has node labels, which are not used; %s", store.name, hint)
 
 
 def _first_folder(first: Config, folder: Path) -> Path:
@@ -264,25 +289,26 @@ def _train(
         isolate=experiment.custom != Custom(),
     )
     rules: list[Rule] = [Averaging(config.average)] if config.average else []
-    rules.append(experiment.validation())
+    rules += [TimeLimit(), experiment.validation()]
     rules += [Report(report)] if report is not None else []
-    rules += [Checkpoint(folder, config.key, stop=stop)] if folder is not None else []
+    # What trains in a folder shows its progress by `report`.
+    rules += [Checkpoint(folder, config.key, stop=stop)] if folder is not None else [Estimate()]
     rules.append(EarlyStopping(config.patience, give_up))
-    schedule = Schedule(method.epochs(config), sampler.steps, config.validate_every, config.episodes_per_step)
     restore(training, folder if ranks.rank == 0 else None, config.key)
-    return train(training, method, sampler, schedule, rules)
+    return train(training, method, sampler, experiment.schedule(), rules)
 
 
 def _trained(experiment: Experiment, training: Training) -> Trained:
-    config, store = experiment.config, experiment.store
+    config, store, schedule = experiment.config, experiment.store, experiment.schedule()
     assert store.inputs is not None
     assert training.best_record is not None
     inputs = replace(store.inputs, cache=None)
     summary: dict[str, Any] = {
         "key": config.key,
         "steps": training.step,
-        "epochs": training.step * config.episodes_per_step // experiment.sampler().steps,
-        "cap": experiment.method.epochs(config),
+        "epochs": training.step * config.episodes_per_step // schedule.steps_per_epoch,
+        "cap": schedule.epochs,
+        "ended": training.ended,
         "examples": training.examples,
         "best": training.best_record,
         "untrained": training.history[0]["tasks"],

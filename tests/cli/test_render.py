@@ -39,6 +39,8 @@ def test_a_training_is_summarised_by_its_best_validation():
     change = "gc: validation loss 1.0000 → 0.5000, score 0.2500 → 0.7500"
     assert training_text(Path("run"), result, False) == f"run: done, {done}\n{change}"
     assert training_text(Path("run"), result, True) == f"run: done (already finished), {done}\n{change}"
+    for ended, text in {"patience": "by early stopping", "cap": "at the cap of 200 epochs", "seconds": "at "}.items():
+        assert f"CPU time; ended {text}" in training_text(Path("run"), {**result, "ended": ended, "cap": 200}, False)
 
 
 def test_datasets_are_listed_with_their_places():

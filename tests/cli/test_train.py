@@ -21,6 +21,7 @@ def test_train_twice(tmp_path):
     code, out, err = same(*command)
     assert code == 0, err
     assert "best validation at epoch" in out
+    assert "ended at the cap of 2 epochs" in out
     assert "gc: validation loss" in out
     assert "epoch 2 step" in err
     config = json.loads((folder / "config.json").read_text())["config"]

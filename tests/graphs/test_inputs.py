@@ -6,6 +6,7 @@ from helpers import random_store
 from same.errors import InputError
 from same.graphs import inputs as inputs_module
 from same.graphs.inputs import DEGREE_WITHOUT_ATTRIBUTES, Inputs, walk_columns
+from same.graphs.labels import Labels
 from same.graphs.store import GraphStore
 
 
@@ -119,6 +120,93 @@ def test_cached_and_uncached_columns_agree(monkeypatch):
     uncached = store.with_inputs(inputs)
     assert uncached.inputs.cache is None
     torch.testing.assert_close(cached.cut([2, 0]).x, uncached.cut([2, 0]).x)
+
+
+def shown(store, ids=(0,), **options):
+    return Inputs.fit(store, np.array(ids), node_labels="input", **options)
+
+
+@pytest.mark.parametrize("columns", [3, 0])
+@pytest.mark.parametrize("scaling", ["standardise", "row", "both", "none"])
+def test_node_classes_stand_one_hot_between_attributes_and_structure(scaling, columns):
+    store = random_store(2, [9, 5, 7], columns=columns)
+    options = {"scaling": scaling, "degree": 4, "walk": 2}
+    without = store.with_inputs(Inputs.fit(store, np.array([0, 1]), **options)).cut([2, 0]).x
+    inputs = shown(store, (0, 1), **options)
+    batch = store.with_inputs(inputs).cut([2, 0])
+    assert batch.x.shape[1] == inputs.num_features
+    structure = inputs.num_structural
+    attributes = without[:, :-structure] if columns else without[:, :0]  # Classes replace the constant 1.
+    hot = torch.nn.functional.one_hot(batch.node_y, 3).float()
+    assert torch.equal(batch.x, torch.cat([attributes, hot, without[:, -structure:]], dim=1))
+
+
+def test_without_edges_the_node_classes_stay():
+    store = random_store(1, [9, 6], density=0.6)
+    store = store.with_inputs(shown(store, degree=3, walk=2))
+    batch = store.cut([0, 1])
+    bare = batch.drop_edges(torch.ones(batch.edges.shape[1], dtype=torch.bool))
+    assert torch.equal(bare.x[:, :6], batch.x[:, :6])
+    assert (bare.x[:, 6] == 1).all()  # All degrees are 0.
+    assert not torch.equal(bare.x, batch.x)
+
+
+def test_node_classes_of_another_set_are_matched_by_value():
+    train = random_store(0, [4]).with_labels("node_y", ["C", "N", "O", "C"])
+    inputs = shown(train, scaling="none")
+    other = random_store(1, [6]).with_labels(
+        "node_y", Labels("node", np.array([0, 1, 2, 1, 0, -1], np.int32), ("O", "Cl", "C"), np.arange(6) < 5)
+    )
+    hot = other.with_inputs(inputs).cut([0]).x[:, 3:]
+    expected = {"O": [0, 0, 1], "Cl": [0, 0, 0], "C": [1, 0, 0]}
+    assert hot.tolist() == [expected[v] for v in ("O", "Cl", "C", "Cl", "O")] + [[0, 0, 0]]
+
+
+@pytest.mark.parametrize("known", [None, np.array([True] * 4 + [False] + [True] * 4)])
+def test_only_classes_of_training_nodes_are_shown(known):
+    column = Labels("node", np.array([2, 0, 2, 0, 3, 1, 1, 3, 0], np.int32), ("a", "b", "c", "d"), known)
+    store = random_store(0, [5, 4]).with_labels("node_y", column)
+    assert shown(store).classes == (("a", "c", "d") if known is None else ("a", "c"))
+    assert shown(store, (0, 1)).classes == ("a", "b", "c", "d")
+
+
+def test_names_and_order_of_the_classes_change_nothing():
+    store, other = random_store(0, [9, 8]), random_store(1, [7])
+    renamed, swapped = [], []
+    for each in (store, other):
+        y = each.labels["node_y"].y
+        renamed.append(each.with_labels("node_y", Labels("node", y, ("z", "y", "x"))))
+        swapped.append(each.with_labels("node_y", Labels("node", (2 - y).astype(np.int32), (2, 1, 0))))
+    x = other.with_inputs(shown(store)).cut([0]).x
+    assert torch.equal(renamed[1].with_inputs(shown(renamed[0])).cut([0]).x, x)
+    assert torch.equal(swapped[1].with_inputs(shown(store)).cut([0]).x, x)
+
+
+def test_parts_of_a_set_show_their_own_node_classes(monkeypatch):
+    store = random_store(3, [9, 3, 12, 1, 8])
+    store = store.with_inputs(shown(store, degree=2))
+    expected = store.cut([4, 1]).x
+    assert torch.equal(store[[4, 1]].cut([0, 1]).x, expected)
+    monkeypatch.setattr(inputs_module, "_CHUNK", 2)
+    monkeypatch.setattr(inputs_module, "_CACHE_BYTES", 0)
+    bare = store.with_inputs(shown(store, (0, 1, 2, 3, 4), degree=2))
+    assert bare.inputs.cache is None
+    hot = slice(3, 6)
+    assert torch.equal(bare.cut([4, 1]).x[:, hot], expected[:, hot])
+
+
+def test_node_labels_that_cannot_be_shown_are_refused_in_one_line():
+    store = random_store(0, [5])
+    inputs, floats = shown(store), store.with_labels("node_y", np.arange(5) / 2)
+    bare = GraphStore.build("bare", x=store.x, sizes=[5], edge_index=[[], []])
+    for other, message in ((bare, "its nodes have none; give"), (floats, "its node labels are floats; give")):
+        message = f"{other.name}: node_labels=input shows node classes to the encoder, and {message}"
+        with pytest.raises(InputError, match=message):
+            shown(other)
+        with pytest.raises(InputError, match=message):
+            other.with_inputs(inputs)
+    with pytest.raises(InputError, match="node_labels: 'output' is not one of none, input"):
+        Inputs.fit(store, np.array([0]), node_labels="output")
 
 
 def test_bad_arguments():

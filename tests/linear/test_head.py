@@ -3,10 +3,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit, softmax
 from sklearn.metrics import log_loss, r2_score
 
 from same.errors import InputError
-from same.linear import LinearHead, fit_linear
+from same.linear import Features, LinearHead, fit_head, fit_linear
 
 KINDS = ["classes", "two classes", "links", "numbers", "number"]
 
@@ -143,3 +144,45 @@ def test_features_may_lie_in_a_file(tmp_path):
     mapped = np.memmap(tmp_path / "x", np.float32, mode="r", shape=x.shape)
     head = LinearHead.fit(kind, mapped, y, validation)
     assert np.array_equal(head.decision(mapped), LinearHead.fit(kind, x, y, validation).decision(x))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_outputs_are_those_of_a_network_head(name):
+    kind, train, (x, y) = problem(name)
+    head = LinearHead.fit(kind, *train, (x, y))
+    outputs = head.outputs(x, classes=10)
+    if kind == "numbers":
+        assert np.array_equal(outputs, head.decision(x))
+        return
+    p = softmax(outputs, axis=1) if kind == "classes" else expit(outputs)
+    if kind == "links":
+        np.testing.assert_allclose(p, head.proba(head.decision(x))[:, 1])
+        return
+    assert outputs.shape == (len(x), 10)
+    assert np.array_equal(outputs.argmax(1), head.predict(head.decision(x)))
+    np.testing.assert_allclose(p[:, head.classes], head.proba(head.decision(x)))
+    assert p.sum(axis=1) == pytest.approx(1)
+    assert not p[:, 0].any()  # A code without training examples.
+
+
+def by_pool(signal, n, seed):
+    """Features by pooling: `first` is noise, and `second` shows the class as strongly as asked."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n)
+    return Features({"first": rng.normal(size=(n, 3)), "second": signal * y[:, None] + rng.normal(size=(n, 3))}, y)
+
+
+def test_a_later_pooling_must_be_better_by_more_than_noise():
+    sets = by_pool(3.0, 300, 0), by_pool(3.0, 100, 1)
+    chosen = fit_head("classes", *sets)
+    assert (chosen.pool, chosen.validated) == ("second", True)
+    alone = LinearHead.fit("classes", *(sets[0].x["second"], sets[0].y), (sets[1].x["second"], sets[1].y))
+    assert np.array_equal(alone.weight, chosen.weight)
+    noise = [fit_head("classes", by_pool(0.0, 300, seed), by_pool(0.0, 60, seed + 99)).pool for seed in range(20)]
+    assert noise.count("first") > 14  # One in two without the margin.
+
+
+def test_without_validation_the_first_pooling_is_taken():
+    for validation in (None, Features({"first": np.empty((0, 3)), "second": np.empty((0, 3))}, np.empty(0))):
+        head = fit_head("classes", by_pool(3.0, 300, 0), validation)
+        assert (head.pool, head.C, head.validated) == ("first", 1.0, False)

@@ -16,11 +16,11 @@ VARIANTS = {"isame": ISAME, "esame": ESAME}
 SIZES = [9, 4, 12, 7, 2, 10, 6, 8, 5, 11, 3, 7]
 
 
-def make(tasks=TASKS, seed=0, width=6, pair="symmetric", unit_norm=True, kind="gcn", linear_heads=False):
+def make(tasks=TASKS, seed=0, width=6, pair="symmetric", unit_norm=True, kind="gcn", linear_heads=False, pool="mean"):
     """A small store, its tasks and a model in double precision."""
     store = random_store(seed, SIZES, density=0.35)
     torch.manual_seed(seed)
-    tasks = make_tasks(tasks, store, pair=pair, linear_heads=linear_heads)
+    tasks = make_tasks(tasks, store, pair=pair, linear_heads=linear_heads, pool=pool)
     encoder = Encoder(store.num_features, width=width, unit_norm=unit_norm, kind=kind)
     model = Model(encoder, {task.name: task.head(width) for task in tasks}).double()
     with torch.no_grad():

@@ -21,19 +21,6 @@ def test_settings_that_contradict_the_method_are_rejected(changes, reason):
         make_method(make_config(changes))
 
 
-def test_the_papers_caps():
-    def cap(**changes):
-        config = make_config(changes)
-        return get(config.method).epochs(config)
-
-    assert cap(method="classical", tasks="gc") == 1_000
-    assert cap(method="classical") == 5_000
-    assert cap(method="esame", tasks="gc") == 5_000
-    assert cap(method="traditional") == 15_000
-    assert cap(method="isame", max_epochs=7) == 7
-    assert cap(method="untrained", max_epochs=7) == 0
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_describes_itself(name):
     config = Config(method=name, tasks=("gc", "nc"))

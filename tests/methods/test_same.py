@@ -67,10 +67,12 @@ def test_drawn_episodes_mean_the_same_to_the_literal_algorithm(variant):
     torch.testing.assert_close(total(VARIANTS[variant](), model, episode), expected, rtol=1e-9, atol=0)
 
 
-@pytest.mark.parametrize("kind", ["gcn", "gin", "gat", "sage", "cheb"])
+@pytest.mark.parametrize(
+    ("kind", "pool"), [*((kind, "mean") for kind in ("gcn", "gin", "gat", "sage", "cheb")), ("gcn", "sum+max+std+size")]
+)
 @pytest.mark.parametrize("variant", ["isame", "esame"])
-def test_the_outer_gradient_is_exact_and_the_first_order_one_is_not(variant, kind):
-    store, tasks, model = make(kind=kind)
+def test_the_outer_gradient_is_exact_and_the_first_order_one_is_not(variant, kind, pool):
+    store, tasks, model = make(kind=kind, pool=pool)
     episode = draw(store, tasks)
     exact = VARIANTS[variant](inner_lr=0.5)
     rough = VARIANTS[variant](inner_lr=0.5, first_order=True)

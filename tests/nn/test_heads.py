@@ -2,10 +2,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import literal
 from helpers import random_store
 from same.graphs.batch import Examples
 from same.nn.heads import GraphHead, NodeHead, PairHead
 from same.nn.pairs import pair_features
+from same.nn.pooling import POOLS
 
 SIZES = [6, 1, 9]
 
@@ -33,6 +35,16 @@ def test_a_graph_head_averages_the_nodes_of_each_graph(batch, h, linear):
     hidden = h if linear else F.relu(h @ head.node.weight.T + head.node.bias)
     means = torch.stack([rows.mean(0) for rows in hidden.split(SIZES)])
     expected = means @ head.out.weight.T + head.out.bias
+    torch.testing.assert_close(head(h, Examples(batch, torch.empty(0))), expected)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("pool", [*POOLS, "mean+std+size"])
+def test_a_graph_head_is_a_linear_layer_on_pooled_nodes(batch, h, pool, linear):
+    head = GraphHead(4, 3, linear=linear, pool=pool).double()
+    hidden = h if linear else F.relu(h @ head.node.weight.T + head.node.bias)
+    pooled = literal.pooled(hidden, SIZES, pool)
+    expected = pooled @ head.out.weight.T + head.out.bias
     torch.testing.assert_close(head(h, Examples(batch, torch.empty(0))), expected)
 
 

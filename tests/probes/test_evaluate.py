@@ -12,9 +12,10 @@ from helpers import random_store
 from same.config import Config
 from same.errors import InputError
 from same.experiment import embed_set, run
-from same.graphs import GraphBatch, GraphStore, Split, load, planted, save_store
+from same.graphs import GraphBatch, GraphStore, Inputs, Split, load, planted, save_store, split
 from same.linear import fit_linear, predict_linear
 from same.metrics import scores
+from same.nn.embedding import embed_graphs
 from same.probes import Evaluation, Score, evaluate_run
 from same.probes.evaluate import majority
 from same.probes.network import predict_network
@@ -185,8 +186,8 @@ def test_evaluation_repeats_and_does_not_depend_on_what_else_is_probed(trained):
 
 
 def test_validation_is_touched_only_where_asked(trained, monkeypatch):
-    plain = evaluate_run(trained, probes=("linear", "paper"))
-    chosen = evaluate_run(trained, probes=("linear", "paper"), choose="loss")
+    plain = evaluate_run(trained, probes=("linear", "paper"), choose=None)
+    chosen = evaluate_run(trained, probes=("linear", "paper"))
     # The choice is for the linear probe alone.
     assert [row for row in chosen if row.probe == "paper"] == [row for row in plain if row.probe == "paper"]
     changed = []
@@ -199,9 +200,9 @@ def test_validation_is_touched_only_where_asked(trained, monkeypatch):
         return sets
 
     monkeypatch.setattr("same.probes.evaluate.probe_examples", change)
-    assert evaluate_run(trained, probes=("linear", "paper")) == plain
+    assert evaluate_run(trained, probes=("linear", "paper"), choose=None) == plain
     assert changed
-    assert evaluate_run(trained, probes=("linear", "paper"), choose="loss") != chosen
+    assert evaluate_run(trained, probes=("linear", "paper")) != chosen
 
 
 def test_a_models_own_score_does_not_depend_on_what_else_is_probed(tmp_path):
@@ -351,6 +352,24 @@ def test_the_commands(trained, tmp_path):
     assert (code, json.loads(out)) == (0, {"file": str(tmp_path / "e.npz"), "format": "npz", "nodes": 7102})
     code, _, err = same("evaluate", tmp_path)
     assert (code, "holds no model" in err) == (2, True)
+
+
+def test_a_run_that_saw_node_labels_is_not_probed_for_them(tmp_path):
+    config = CONFIG.model_copy(update={"tasks": ("gc", "lp"), "node_labels": "input", "max_epochs": 1})
+    run(config, tmp_path / "run")
+    assert {row.task for row in evaluate_run(tmp_path / "run", floors=False)} == {"gc", "lp"}
+    message = "tasks: nc predicts the node labels that node_labels=input shows to the encoder; leave out one of them"
+    with pytest.raises(InputError, match=message):
+        evaluate_run(tmp_path / "run", tasks=["nc"])
+    embed_set(tmp_path / "run", "planted", tmp_path / "e.npz")
+    store = planted()
+    inputs = Inputs.fit(store, split(store, 0).train, degree=4, node_labels="input")
+    h, _ = embed_graphs(load_trained(tmp_path / "run").encoder, store.with_inputs(inputs))
+    with np.load(tmp_path / "e.npz") as file:
+        assert np.array_equal(file["embeddings"], h)
+    save_store(GraphStore.build("bare", x=np.ones((5, 24)), sizes=[5], edge_index=[[0], [1]]), tmp_path / "bare")
+    with pytest.raises(InputError, match="bare: node_labels=input shows node classes to the encoder, and its nodes"):
+        embed_set(tmp_path / "run", str(tmp_path / "bare"), tmp_path / "b.npz")
 
 
 def test_mistakes_are_refused(trained):

@@ -61,7 +61,7 @@ def test_features_on_disk_are_those_in_memory(large, tmp_path):
     setting, encode = evaluation.experiment, load_trained(large / "run").encoder
     features = disk_features(setting, evaluation.cases, encode, tmp_path)
     for case, parts in features.items():
-        for part, (x, y) in parts.items():
+        for part, ((x,), y) in ((part, (each.x.values(), each.y)) for part, each in parts.items()):
             examples = evaluation.examples[case][part]
             with torch.no_grad():
                 expected = case.task.features(encode(examples.inputs), examples).numpy()

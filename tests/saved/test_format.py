@@ -54,6 +54,17 @@ def change(folder, name, value):
     reseal(folder)
 
 
+def test_a_folder_written_before_a_field_existed_has_its_absent_value(tmp_path, fitted):
+    fitted.save(tmp_path / "model")
+    config = fitted.trained_.config.model_dump(mode="json")
+    for name in ("node_labels", "linear_heads"):
+        del config[name]
+    spoil(tmp_path / "model", config=config)
+    loaded = GraphEncoder.load(tmp_path / "model")
+    assert loaded.trained_.config == fitted.trained_.config
+    assert (loaded.transform(planted(9)) == fitted.transform(planted(9))).all()
+
+
 @pytest.mark.parametrize(
     ("harm", "message"),
     [

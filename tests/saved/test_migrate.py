@@ -22,8 +22,12 @@ def test_a_model_of_version_0_1_gives_what_it_gave(tmp_path):
     model = GraphEncoder.load(FIXTURES / "model-0.1")
     np.testing.assert_allclose(model.transform(store), arrays["embeddings"], atol=1e-5)
     for task in ("gc", "nc"):
-        np.testing.assert_allclose(model.predict_proba(store, task=task), arrays[f"{task}_proba"], atol=1e-5)
-        assert (model.predict(store, task=task) == arrays[f"{task}_predicted"]).all()
+        np.testing.assert_allclose(
+            model.predict_proba(store, task=task, head="own"), arrays[f"{task}_proba"], atol=1e-5
+        )
+        assert (model.predict(store, task=task, head="own") == arrays[f"{task}_predicted"]).all()
+    with pytest.raises(InputError, match=r"version 0\.1\.0, has no linear heads; use head=.own."):
+        model.predict(store, task="gc")
     model.save(tmp_path / "again")
     np.testing.assert_allclose(GraphEncoder.load(tmp_path / "again").transform(store), arrays["embeddings"], atol=1e-5)
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 import pytest
 
 from same.errors import DamagedError, InputError
-from same.methods.registry import get
 from same.study.plan import (
     ALL,
     PAIRS,
@@ -61,7 +60,8 @@ def test_the_default_is_the_setting_of_the_paper():
 @pytest.mark.parametrize("budget", [None, "paper", "short", "small"])
 def test_every_method_has_the_same_cap_and_stopping_rule(budget):
     runs = [config for config in make_plan(budget=budget, splits=(0,)).runs() if config.method != "untrained"]
-    assert len({(get(c.method).epochs(c), c.patience, c.validate_every, c.stop_on) for c in runs}) == 1
+    assert len({(c.max_epochs, c.patience, c.validate_every, c.stop_on) for c in runs}) == 1
+    assert None not in {config.max_epochs for config in runs}
 
 
 def test_filters():
@@ -193,6 +193,11 @@ def test_a_study_that_grew_is_in_the_papers_order():
             "--set: runs of a study differ in method; use the option of that name, or --questions",
         ),
         ({"settings": {"weighting": "uncertainty"}}, "--set: runs of a study differ in weighting; use"),
+        ({"settings": {"node_labels": "input"}}, "--set: studies of the paper never show node labels; leave out"),
+        (
+            {"tuned": {"a-esame-gc": {"node_labels": "input"}}},
+            "a-esame-gc: studies of the paper never show",
+        ),
     ],
 )
 def test_refusals(change, message):

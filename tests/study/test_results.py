@@ -59,10 +59,10 @@ def test_equal_contents_are_equal_bytes_in_whatever_order_runs_ended(results, tm
 
 def test_a_row_has_the_whole_configuration_and_where_it_comes_from():
     config = CONFIGS[0]
-    training = {"epochs": 7, "best": {"epoch": 5}, "steps": 14, "examples": {"gc": 99}, "cpu_seconds": 1.5}
+    training = {"epochs": 7, "cap": 200, "best": {"epoch": 5}, "steps": 14, "examples": {"gc": 99}, "cpu_seconds": 1.5}
     run = make_run(config, training)
     assert Config(dataset=run.dataset, method=run.method, tasks=run.tasks, split=run.split, **run.settings) == config
-    assert (run.epochs, run.best_epoch, run.cap, run.updates, run.examples) == (7, 5, 15_000, 14, {"gc": 99})
+    assert (run.epochs, run.best_epoch, run.cap, run.updates, run.examples) == (7, 5, 200, 14, {"gc": 99})
     assert (run.version, run.commit) == (__version__, commit())
 
 

@@ -7,11 +7,13 @@ import torch
 from helpers import digest, random_store
 from same.episodes import multi_task_episode
 from same.errors import InputError
-from same.graphs import GraphStore, Labels, planted
+from same.graphs import GraphStore, Inputs, Labels, planted
 from same.methods import ESAME, ISAME
 from same.nn import Encoder, Model, NodeHead
 from same.tasks import (
     TASKS,
+    GraphClassification,
+    GraphRegression,
     GraphTask,
     LinkPrediction,
     NodeClassification,
@@ -93,6 +95,25 @@ def test_offered_tasks():
     assert offered(store) == ["lp", "graph_regression", "node_regression"]
     bare = GraphStore.build("bare", x=np.zeros((3, 1)), sizes=[3], edge_index=[[], []], graph_y=[1])
     assert offered(bare) == []
+
+
+def test_tasks_whose_labels_the_encoder_sees_are_neither_made_nor_offered():
+    store = random_store(0, [4, 5], density=0.5).with_labels("element", list("CCOCNCOCN"))
+    store = store.with_inputs(Inputs.fit(store, np.array([0, 1]), node_labels="input"))
+    assert offered(store) == ["gc", "lp"]
+
+    class Own(NodeClassification):
+        name = "own"
+
+    class Unrelated(Own):
+        def reads(self, store):
+            return None
+
+    for kind, name in (("nc", "nc"), (Own, "own"), (Own("node_y"), "own")):
+        message = f"tasks: {name} predicts the node labels that node_labels=input shows to the encoder; leave out one"
+        with pytest.raises(InputError, match=message):
+            make_tasks(["gc", kind], store)
+    make_tasks([NodeClassification("element"), Unrelated, "gc"], store)
 
 
 def test_a_task_names_its_column():
@@ -194,6 +215,12 @@ def test_options_go_to_names_and_classes_and_not_to_objects():
         assert (task.pair, task.linear) == expected
     (task,) = make_tasks([LinkPrediction()], store, pair="concat", linear_heads=True)
     assert (task.pair, task.linear) == ("symmetric", False)
+    for kind, expected in (("gc", "max"), (GraphRegression, "max"), (GraphClassification(pool="sum"), "sum")):
+        (task,) = make_tasks(
+            [kind], store.with_labels("y", [0.5, 1.5]) if kind is GraphRegression else store, pool="max"
+        )
+        assert task.pool == expected
+        assert task.head(4).pool == expected
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import torch
 from helpers import random_store
 from same.errors import InputError
 from same.graphs.batch import Examples
+from same.nn.pooling import pool_nodes
 from same.tasks import GraphClassification, GraphRegression, NodeClassification, make_tasks
 
 
@@ -38,3 +39,32 @@ def test_graphs_without_the_labels_of_a_task_are_refused():
     (task,) = make_tasks([GraphClassification("kind")], store)
     with pytest.raises(InputError, match="gc: the graphs have no graph labels 'kind'"):
         task.examples(random_store(0, [4]).cut([0]), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("kind", [GraphClassification, GraphRegression])
+def test_a_graph_task_with_another_pooling_is_a_copy(kind):
+    batch = random_store(0, [4, 1, 6]).cut([0, 1, 2])
+    task, examples = kind(), Examples(batch, torch.empty(3))
+    assert task.pools[0] == task.pool == "mean"
+    assert torch.equal(task.features(batch.x, examples), batch.mean(batch.x))
+    for pool in task.pools:
+        other = task.pooled(pool)
+        assert isinstance(other, kind)
+        assert torch.equal(other.features(batch.x, examples), pool_nodes(batch, batch.x, pool))
+    assert task.pool == "mean"
+
+
+def test_the_poolings_to_choose_from_show_the_size_and_a_single_node():
+    """Graphs that agree in their mean differ in their size, or in one node."""
+    rows = torch.tensor([[2.0]] * 6 + [[2.0]] * 12 + [[0.0]] * 5 + [[12.0]])
+    batch = random_store(0, [6, 12, 6]).cut([0, 1, 2])
+    task, examples = GraphClassification(), Examples(batch, torch.empty(3))
+    shown = {pool: task.pooled(pool).features(rows, examples) for pool in task.pools}
+    sees = [{pool for pool, x in shown.items() if not torch.allclose(x[0], x[i])} for i in (1, 2)]
+    assert sees == [{"sum", "mean+std+size"}, {"mean+max", "mean+std+size"}]
+
+
+def test_a_task_without_poolings_stays_as_it_is():
+    task = NodeClassification()
+    assert task.pools == ()
+    assert task.pooled("sum") is task

@@ -5,11 +5,25 @@ import math
 import torch
 from torch import nn
 
-from same.training import Averaging, Checkpoint, EarlyStopping, Report, Schedule, Training, Validation, train
+from same.training import (
+    Averaging,
+    Checkpoint,
+    EarlyStopping,
+    Report,
+    Rule,
+    Schedule,
+    TimeLimit,
+    Training,
+    Validation,
+    train,
+)
+from same.training.distributed import ALONE
 from same.weighting import Weighting
 
 
 class Parabola(nn.Module):
+    encoder = None
+
     def __init__(self):
         super().__init__()
         self.w = nn.Parameter(torch.tensor([3.0]))
@@ -48,7 +62,8 @@ def descend(
     epochs=100,
     every=1,
     patience=50,
-    on="loss",
+    probe=None,
+    episodes=("v",),
     weights=None,
     average=0.0,
     lr=0.1,
@@ -57,12 +72,15 @@ def descend(
     report=None,
     give_up=lambda history: False,
     seconds=60.0,
+    max_seconds=None,
+    ranks=ALONE,
 ):
     """Train a parabola; the options are those of the rules."""
     method = method or Descent()
-    training = Training(model or Parabola(), lr=lr, clip=clip, weighting=Weighting(weights))
-    rules = [Averaging(average)] if average else []
-    rules.append(Validation(method, ["v"], on=on, weights=weights))
+    training = Training(model or Parabola(), lr=lr, clip=clip, weighting=Weighting(weights), ranks=ranks)
+    rules: list[Rule] = [Averaging(average)] if average else []
+    rules += [TimeLimit()]
+    rules.append(Validation(method, episodes, probe=probe, weights=weights))
     rules += [Report(report)] if report else []
     if folder is not None:
         from same.training.checkpoint import restore
@@ -70,4 +88,4 @@ def descend(
         restore(training, folder, "key")
         rules.append(Checkpoint(folder, "key", seconds=seconds))
     rules.append(EarlyStopping(patience, give_up))
-    return train(training, method, Steps(), Schedule(epochs, Steps.steps, every), rules)
+    return train(training, method, Steps(), Schedule(epochs, Steps.steps, every, max_seconds=max_seconds), rules)

@@ -6,7 +6,7 @@ from parabola import Parabola, descend
 
 from same.errors import InputError
 from same.files import CHECKPOINT, HISTORY, PREVIOUS
-from same.training import InterruptedTraining, Training
+from same.training import InterruptedTraining, Schedule, Training
 from same.training.checkpoint import Checkpoint, read_state, restore
 
 
@@ -61,8 +61,9 @@ def test_the_history_file_is_repaired(tmp_path):
 def test_stop_saves_and_interrupts(tmp_path):
     rule = Checkpoint(tmp_path, "key", stop=iter([False, True]).__next__)
     training = Training(Parabola())
-    rule.begin(training, None)
+    rule.begin(training, Schedule(7, 2))
     training.step = 1
     with pytest.raises(InterruptedTraining):
-        rule.after(training, None)
-    assert read_state(tmp_path)["step"] == 1
+        rule.after(training, Schedule(7, 2))
+    state = read_state(tmp_path)
+    assert (state["step"], state["cap"]) == (1, 7)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from parabola import Descent, Parabola, Steps, descend
@@ -22,6 +24,18 @@ def test_a_schedule_counts_steps_of_several_episodes():
     assert schedule.steps == 8
     assert [schedule.epoch(step) for step in (0, 2, 3, 5, 8)] == [0, 0, 1, 2, 3]
     assert [step for step in range(1, 9) if schedule.validates(step)] == [5, 8]
+    often = Schedule(epochs=1, steps_per_epoch=50, validate_every=0.1)
+    assert sum(often.validates(step) for step in range(1, 51)) == 10
+
+
+def test_the_time_left_is_that_of_the_steps_left_or_of_the_limit():
+    schedule = Schedule(epochs=10, steps_per_epoch=5)
+    assert schedule.seconds_left(10, 4.0) == pytest.approx(16)
+    assert schedule.seconds_left(50, 20.0) == 0
+    limited = replace(schedule, max_seconds=12)
+    assert limited.seconds_left(10, 4.0) == pytest.approx(8)
+    assert limited.seconds_left(49, 11.0) == pytest.approx(11 / 49)
+    assert limited.seconds_left(10, 13.0) == 0
 
 
 def test_weights_scale_the_losses():

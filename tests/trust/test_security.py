@@ -214,7 +214,8 @@ def test_the_page_of_a_study_escapes_names_labels_settings_and_errors(tmp_path):
             for task in ("gc", "nc", "lp")
             for protocol in ("paper", "released")
         ]
-        training = {"best": {"epoch": EVIL}, "epochs": EVIL, "steps": EVIL, "examples": {EVIL: 1}, "cpu_seconds": 1.0}
+        training = {"best": {"epoch": EVIL}, "examples": {EVIL: 1}, "cpu_seconds": 1.0}
+        training |= dict.fromkeys(("epochs", "cap", "steps"), EVIL)
         run = make_run(config, training)
         settings = {**run.settings, "width": EVIL}
         results.add(run._replace(settings=settings, version=EVIL, commit=EVIL), scores)

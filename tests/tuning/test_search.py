@@ -23,7 +23,7 @@ from same.graphs import load, split
 from same.tuning.samplers import SAMPLERS, random_search
 from same.tuning.search import Tuning, read_search, write_search
 from same.tuning.space import Parameter, Space
-from same.tuning.stopping import scores_so_far
+from same.tuning.stopping import MedianRule, scores_so_far
 from same.tuning.tuned import read_tuned
 from tuning.searches import SEARCH, SPACE, TINY, inline, outcomes, run_folder, run_search
 
@@ -62,6 +62,17 @@ def test_unpromising_trials_are_stopped_early(tuning):
         assert not (run_folder(tuning, trial) / "result.json").exists()
         assert trial.epochs < 4
         assert trial not in tuning.done
+
+
+def test_killed_before_its_result_was_written_a_complete_trial_is_not_stopped(tuning, tmp_path, monkeypatch):
+    """The last validation comes too late to stop a trial, whether its result has been written or not."""
+    shutil.copytree(tuning.folder, tmp_path / "t")
+    monkeypatch.setattr("same.tuning.search._rule", lambda *_: MedianRule(((4, 2.0),)))  # Stops all at the last epoch.
+    assert {trial.state for trial in Tuning.open(tmp_path / "t").trials if trial.epochs == 4} == {"done"}
+    for path in (tmp_path / "t").glob("runs/*/result.json"):
+        path.unlink()
+    states = {trial.state for trial in Tuning.open(tmp_path / "t").trials if trial.epochs == 4}
+    assert states == {"open"}
 
 
 def test_unasked_trials_of_the_last_round_are_not_part_of_the_search(tuning, tmp_path):

@@ -73,9 +73,12 @@ def scores_table(rows: Iterable[Score], title: str) -> Table:
 def training_text(folder: Path, result: dict[str, Any], was_finished: bool) -> str:
     """Outcome of one training run, with validation losses and scores before and after."""
     best, note = result["best"], " (already finished)" if was_finished else ""
+    cap = f"at the cap of {result.get('cap')} epochs"
+    ends = {"patience": "by early stopping", "cap": cap, "seconds": "at max_seconds"}
+    end = f"; ended {ends[result['ended']]}" if result["steps"] and result.get("ended") else ""
     lines = [
         f"{folder}: done{note}, best validation at epoch {best['epoch']} (step {best['step']} of {result['steps']}), "
-        f"{result['seconds']:.0f} s, {result['cpu_seconds']:.0f} s of CPU time"
+        f"{result['seconds']:.0f} s, {result['cpu_seconds']:.0f} s of CPU time{end}"
     ]
     for task, row in best["tasks"].items():
         changes = (f"{name} {result['untrained'][task][name]:.4f} → {row[name]:.4f}" for name in ("loss", "score"))

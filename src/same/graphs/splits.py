@@ -54,10 +54,13 @@ def hold_out(store: GraphStore, validation: Any, seed: int = 0) -> Split:
 
     Args:
         store: the set.
-        validation: share of the graphs to hold out, stratified by class, at least two; or their indices or mask.
+        validation: share of the graphs to hold out, stratified by class, at least two; or their indices or mask; or
+            None to hold out none.
         seed: seed of the draw.
     """
     n = store.num_graphs
+    if validation is None:
+        return Split(np.arange(n), np.empty(0, np.int64), np.empty(0, np.int64))
     held = np.zeros(n, bool)
     if isinstance(validation, int | float) and not isinstance(validation, bool):
         if not 0 < validation < 1:

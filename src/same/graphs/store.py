@@ -196,7 +196,7 @@ class GraphStore(Graphs):
         if not self.checked:
             part.check()
         edges = part.joint_edges
-        x = part.x if self.inputs is None else self.inputs.columns(part.x, edges, nodes)
+        x = part.x if self.inputs is None else self.inputs.columns(part.x, edges, nodes, part.column("node"))
         return GraphBatch(
             x=torch.from_numpy(np.ascontiguousarray(x, np.float32)),
             edges=torch.from_numpy(edges),

@@ -1,8 +1,8 @@
 """The linear head of a task: fitted to training features, chosen and calibrated on validation features."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, get_args
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -66,9 +66,8 @@ class LinearHead:
         if isinstance(model, LinearSVM) and usable is not None:
             z = logits(kind, model.decision_function(usable[0]), len(codes))[known]
             slope = calibrate(z, np.searchsorted(codes, labels[known]))
-        weight = np.ascontiguousarray(
-            model.coef_[:, :-1] / model.scaler_.scale
-        )  # As it is loaded: the order moves bits.
+        # In the order in memory that a loaded one has, which decides how products are rounded.
+        weight = np.ascontiguousarray(model.coef_[:, :-1] / model.scaler_.scale)
         bias = model.coef_[:, -1] - weight @ model.scaler_.mean
         shape = codes.shape if len(codes) > 2 else y.shape[1:]
         return cls(kind, codes, weight.reshape(*shape, -1), bias.reshape(shape), C, slope, usable is not None)
@@ -130,3 +129,30 @@ class LinearHead:
         weight, bias, classes = (np.asarray(arrays[name]) for name in ("weight", "bias", "classes"))
         numbers = (float(values["C"]), float(values["slope"]))
         return cls(values["kind"], classes, weight, bias, *numbers, bool(values["validated"]), str(values["pool"]))
+
+
+class Features(NamedTuple):
+    """Features of examples by the pooling that made them, and labels. Tasks without a pooling have the one key ''."""
+
+    x: Mapping[str, Any]
+    y: Array
+
+
+def fit_head(kind: Kind, train: Features, validation: Features | None = None) -> LinearHead:
+    """Fit a linear head, whose C, calibration and pooling the loss on validation examples chooses.
+
+    A pooling takes the place of an earlier one where it is better by more than a standard error. Without validation
+    examples, C = 1, probabilities are not calibrated, and the pooling is the first.
+    """
+    best, least = None, np.empty(0)
+    for pool, x in train.x.items():
+        given = None if validation is None or not len(validation.y) else (validation.x[pool], validation.y)
+        head = replace(LinearHead.fit(kind, x, train.y, given), pool=pool)
+        if given is None:
+            return head
+        losses = head.losses(head.decision(given[0]), given[1])
+        gain = least - losses if best is not None else losses
+        if best is None or gain.mean() > gain.std() / np.sqrt(len(gain)):
+            best, least = head, losses
+    assert best is not None
+    return best

@@ -29,7 +29,6 @@ class Method(ABC):
         draw_validation: the same for a validation episode; None if it is drawn like a step.
         has_heads: whether training leaves a head for each task.
         trains: whether there is anything to train.
-        caps: the paper's maximum number of epochs, for one task and for several.
         adapts: parameters that the method adapts to a task; None if it does not adapt.
         first_order: whether the second derivatives are left out.
     """
@@ -41,7 +40,6 @@ class Method(ABC):
     draw_validation: "ClassVar[staticmethod[..., Any] | None]" = None
     has_heads: ClassVar[bool] = True
     trains: ClassVar[bool] = True
-    caps: ClassVar[tuple[int, int]] = (1_000, 5_000)
     adapts: Literal["all", "head"] | None = None
     first_order: bool = False
 
@@ -62,11 +60,6 @@ class Method(ABC):
             raise InputError("adapts is an option of method=traditional")
         if config.weighting != "fixed" and not cls.has_heads:
             raise InputError(f"method={cls.name} has no task losses to weigh")
-
-    @classmethod
-    def epochs(cls, config: Config) -> int:
-        """Return the maximum number of epochs of a configuration."""
-        return config.max_epochs or cls.caps[len(config.tasks) > 1]
 
     @classmethod
     def first_phase(cls, config: Config) -> Config | None:

@@ -51,7 +51,6 @@ class SAME(Method):
 
     draw = staticmethod(multi_task_episode)
     draw_validation = staticmethod(whole_episode)
-    caps: ClassVar[tuple[int, int]] = (5_000, 15_000)
 
     @classmethod
     def from_config(cls, config: Config) -> "SAME":

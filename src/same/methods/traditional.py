@@ -34,7 +34,6 @@ class Traditional(Method):
 
     name: ClassVar[str] = "traditional"
     draw = staticmethod(concurrent_episode)
-    caps: ClassVar[tuple[int, int]] = (5_000, 15_000)
 
     @classmethod
     def from_config(cls, config: Config) -> "Traditional":

@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from same.config import Config
 from same.methods.base import Method, Scores
 
 
@@ -15,11 +14,6 @@ class Untrained(Method):
     draw = staticmethod(lambda store, tasks, ids, rng: None)
     has_heads: ClassVar[bool] = False
     trains: ClassVar[bool] = False
-
-    @classmethod
-    def epochs(cls, config: Config) -> int:
-        """Return 0."""
-        return 0
 
     def losses(self, model: Any, batch: None) -> dict[str, Tensor]:
         """Return no losses."""

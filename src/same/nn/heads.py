@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from same.graphs.batch import Examples
 from same.nn.pairs import Pair, pair_scores
+from same.nn.pooling import pool_nodes, pooled_width
 
 
 class NodeHead(nn.Module):
@@ -25,22 +26,23 @@ class NodeHead(nn.Module):
 
 
 class GraphHead(nn.Module):
-    """A linear layer and ReLU on the nodes, the mean over each graph, and a linear layer.
+    """A linear layer and ReLU on the nodes, a pooling of each graph, the mean by default, and a linear layer.
 
     Args:
         width: width of the embeddings.
         outputs: number of outputs per graph.
         linear: whether to leave out the first layer.
+        pool: pooling of the nodes, see `pool_nodes`.
     """
 
-    def __init__(self, width: int, outputs: int, *, linear: bool = False) -> None:
+    def __init__(self, width: int, outputs: int, *, linear: bool = False, pool: str = "mean") -> None:
         super().__init__()
         self.node = None if linear else nn.Linear(width, width)
-        self.out = nn.Linear(width, outputs)
+        self.out, self.pool = nn.Linear(pooled_width(width, pool), outputs), pool
 
     def forward(self, h: Tensor, examples: Examples) -> Tensor:
         """Return [graphs, outputs] for all graphs of the batch."""
-        return self.out(examples.inputs.mean(_hidden(self.node, h)))
+        return self.out(pool_nodes(examples.inputs, _hidden(self.node, h), self.pool))
 
 
 class PairHead(nn.Module):

@@ -16,8 +16,7 @@ from same.episodes import PARTS
 from same.errors import InputError
 from same.experiment import prepare
 from same.graphs.flat import Array
-from same.linear import Choose, predict_linear
-from same.linear.heads import features, fit_head
+from same.linear import Choose, fit_head, predict_linear
 from same.metrics import Kind
 from same.nn.embedding import encode_once, in_pieces
 from same.nn.pairs import Pair
@@ -28,6 +27,7 @@ from same.probes.protocols import Case, CaseFeatures, Encode, Protocol, make_cas
 from same.saved import Trained, load_trained
 from same.seeding import stream
 from same.tasks import TASKS, make_tasks, offered
+from same.tasks.task import features
 
 log = logging.getLogger("same")
 

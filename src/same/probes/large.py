@@ -9,10 +9,11 @@ import torch
 from same.episodes import PARTS
 from same.experiment import Experiment
 from same.graphs.store import GraphStore
-from same.linear.heads import Features, features
+from same.linear import Features
 from same.nn.embedding import encode_once
 from same.probes.protocols import Case, CaseFeatures, Encode
 from same.seeding import stream
+from same.tasks.task import features
 
 LARGE_BYTES = 2**30  # Embeddings that would take more memory than this go to disk.
 _GRAPHS = 512  # Per block; each block draws its own examples.

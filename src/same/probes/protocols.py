@@ -12,7 +12,7 @@ from same.errors import InputError
 from same.experiment import Experiment
 from same.graphs.batch import Examples, GraphBatch
 from same.graphs.flat import Array, pointers, ranges
-from same.linear.heads import Features
+from same.linear import Features
 from same.metrics import scores
 from same.tasks.link_prediction import LinkPrediction, numbered_pair
 from same.tasks.task import GraphTask, share

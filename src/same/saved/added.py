@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from same.episodes import PARTS, part_examples, sample_graphs, to_device
+from same.episodes import HEAD_NODES, PARTS, part_examples, sample_graphs, to_device
 from same.errors import InputError
 from same.graphs import GraphStore, Split
 from same.graphs.batch import Examples
 from same.graphs.flat import Array
 from same.graphs.labels import Labels, Value
 from same.graphs.splits import hold_out
-from same.linear import LinearHead
-from same.linear.heads import HEAD_NODES, features, fit_head
+from same.linear import LinearHead, fit_head
 from same.metrics import Kind
 from same.nn.embedding import encode_once, in_pieces
 from same.nn.pairs import check_pairs
@@ -24,6 +23,7 @@ from same.saved.trained import Trained, describe, stand_in
 from same.tasks import GraphTask, named_task
 from same.tasks.classification import Classification
 from same.tasks.labelled import LabelTask
+from same.tasks.task import features
 
 log = logging.getLogger("same")
 
@@ -151,6 +151,9 @@ def _request(trained: Trained, name: Any, store: GraphStore, y: Any, pairs: Any)
             kind = "node_regression" if is_node else "graph_regression"
         else:
             kind, codes = "nc" if is_node else "gc", column.y
+        shown = store.inputs is not None and store.inputs.classes is not None
+        if shown and is_node and np.array_equal(column.values, store.labels[store.column_name("node") or ""].values):
+            raise InputError(f"add_task: {name}: the encoder sees these node labels (node_labels='input')")
     task = named_task(kind, name, trained.config.pair).bind(store)
     if pairs is None and (missing := task.missing(store)):
         raise InputError(f"add_task: {name} needs {missing}")
@@ -185,12 +188,8 @@ def _split(request: _Request, validation: Any, seed: int) -> Split:
 
 def _draw(trained: Trained, request: _Request, parts: Split) -> list[Examples]:
     """Examples to fit to, and held-out examples if there are any."""
-    store, task, sets, keys = (
-        request.store,
-        request.task,
-        [],
-        {"seed": trained.config.seed, "split": trained.config.split},
-    )
+    store, task, sets = request.store, request.task, list[Examples]()
+    keys = {"seed": trained.config.seed, "split": trained.config.split}
     for part, ids in zip(PARTS, (parts.train, parts.validation), strict=False):
         some = sample_graphs(store, ids, HEAD_NODES, **keys)
         if len(some) < len(ids):

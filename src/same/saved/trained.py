@@ -65,7 +65,7 @@ def build(config: Config, store: GraphStore, custom: Custom, method: Method) -> 
     """Build the tasks and a new model of a configuration, whose initialisation depends on seed and split alone."""
     kinds = {task.name: task for task in custom.tasks}
     chosen = [kinds.get(name, name) for name in config.tasks]
-    tasks = make_tasks(chosen, store, pair=config.pair, linear_heads=config.linear_heads)
+    tasks = make_tasks(chosen, store, pair=config.pair, linear_heads=config.linear_heads, pool=config.pool)
     with forked_torch(stream_seed(config.seed, "init", config.split)):
         encoder: Any = make_encoder(config, store.num_features) if custom.encoder is None else _encoder(custom, store)
         heads = {task.name: task.head(encoder.width) for task in tasks} if method.has_heads else {}
@@ -216,7 +216,7 @@ def _with_adapted(model: Model, task: str, params: Params) -> Model:
 
 
 def describe(store: GraphStore) -> dict[str, Any]:
-    """Describe what a model must know of its training graphs: the number of attributes, and the label columns."""
+    """Describe what a model must know of its training graphs: attributes, label columns, classes it is shown."""
     labels = {
         name: {
             "level": column.level,
@@ -225,7 +225,8 @@ def describe(store: GraphStore) -> dict[str, Any]:
         }
         for name, column in store.labels.items()
     }
-    return {"attributes": store.x.shape[1], "labels": labels}
+    shown = None if store.inputs is None else store.inputs.classes
+    return {"attributes": store.x.shape[1], "labels": labels} | ({} if shown is None else {"shown": list(shown)})
 
 
 def stand_in(graphs: Mapping[str, Any]) -> GraphStore:
@@ -260,8 +261,9 @@ def load_trained(folder: Path, *, custom: Custom | None = None, device: str = "c
         mean, scale = (tensors[f"inputs.{name}"].numpy() for name in ("mean", "scale"))
         if not len(mean) == len(scale) == about["graphs"]["attributes"]:
             raise ValueError(f"inputs of {len(mean)} attributes, expected {about['graphs']['attributes']}")
+        shown = about["graphs"].get("shown")
         degree = config.degree if len(mean) else config.degree or DEGREE_WITHOUT_ATTRIBUTES
-        inputs = Inputs(config.scaling, degree, config.walk, mean, scale)
+        inputs = Inputs(config.scaling, degree, config.walk, mean, scale, None if shown is None else tuple(shown))
         like = stand_in(about["graphs"]).with_inputs(inputs)
         if about["options"].get("encoder_only"):
             model, tasks = Model(make_encoder(config, like.num_features), {}), list[GraphTask]()

@@ -30,7 +30,11 @@ BUDGETS: dict[str, dict[str, Any]] = {
     # Enough to fill every table, not enough for the numbers to mean much.
     "small": {"width": 64, "max_epochs": 12, "validate_every": 4, "patience": 12},
 }
-"""Caps and stopping rules. Every method of a study has the same one: otherwise their scores could not be compared."""
+"""Caps and stopping rules. Every method of a study has the same one: otherwise their scores could not be compared.
+
+The paper's caps differ: 1,000 epochs for classical training on one task, 5,000 for SAME on one task and classical
+training on several, and 15,000 for SAME on several.
+"""
 
 
 class Variant(NamedTuple):
@@ -105,6 +109,9 @@ class Plan:
                 raise InputError(
                     f"--set: runs of a study differ in {name}; use the option of that name, or --questions"
                 )
+        for origin, given in (("--set", self.settings), *self.tuned.items()):
+            if given.get("node_labels", "none") != "none":
+                raise InputError(f"{origin}: studies of the paper never show node labels; leave out node_labels")
         object.__setattr__(self, "settings", defaults | dict(self.settings))
 
     def variants(self) -> list[Variant]:

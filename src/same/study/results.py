@@ -49,7 +49,7 @@ class Run(NamedTuple):
 def make_run(config: Config, training: dict[str, Any]) -> Run:
     """The row of a run that was trained by this copy of the package."""
     settings = {name: value for name, value in config.model_dump(mode="json").items() if name not in IDENTITY}
-    epochs = (training["epochs"], training["best"]["epoch"], get(config.method).epochs(config))
+    epochs = (training["epochs"], training["best"]["epoch"], training["cap"])
     cost = (training["steps"], training["examples"], training["cpu_seconds"])
     identity = (getattr(config, name) for name in IDENTITY)
     return Run._make([config.key, *identity, settings, *epochs, *cost, __version__, commit()])

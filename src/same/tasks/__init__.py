@@ -25,12 +25,17 @@ TASKS: dict[str, GraphTask] = {
 
 
 def offered(store: GraphStore) -> list[str]:
-    """Names of the tasks that a set has everything for."""
-    return [name for name, task in TASKS.items() if not task.missing(store)]
+    """Names of the tasks that a set has everything for, without those whose labels the encoder sees."""
+    return [name for name, task in TASKS.items() if not task.missing(store) and not _is_shown(task, store)]
 
 
 def make_tasks(
-    kinds: Sequence[TaskKind], store: GraphStore, *, pair: Pair = "symmetric", linear_heads: bool = False
+    kinds: Sequence[TaskKind],
+    store: GraphStore,
+    *,
+    pair: Pair = "symmetric",
+    linear_heads: bool = False,
+    pool: str = "mean",
 ) -> list[GraphTask]:
     """Make tasks for a set.
 
@@ -39,10 +44,11 @@ def make_tasks(
         store: the set; it must have what the tasks need.
         pair: pair features of the head of link prediction.
         linear_heads: leave out the hidden layer of the heads of graphs and pairs.
+        pool: pooling of tasks on graphs, see `same.nn.pool_nodes`.
     """
     options: dict[type[GraphTask], dict[str, Any]] = {
-        GraphClassification: {"linear": linear_heads},
-        GraphRegression: {"linear": linear_heads},
+        GraphClassification: {"linear": linear_heads, "pool": pool},
+        GraphRegression: {"linear": linear_heads, "pool": pool},
         LinkPrediction: {"pair": pair, "linear": linear_heads},
     }
     tasks: list[GraphTask] = []
@@ -54,11 +60,20 @@ def make_tasks(
         task = kind(**options.get(kind, {})) if isinstance(kind, type) else kind
         if missing := task.missing(store):
             raise InputError(f"tasks: {task.name} needs {missing}, and {store.name} has none")
+        if _is_shown(task, store):
+            clash = f"{task.name} predicts the node labels that node_labels=input shows to the encoder"
+            raise InputError(f"tasks: {clash}; leave out one of them")
         tasks.append(task.bind(store))
     names = [task.name for task in tasks]
     if not names or len(set(names)) < len(names):
         raise InputError(f"tasks: {','.join(names) or 'none'}: name one or more, each once")
     return tasks
+
+
+def _is_shown(task: GraphTask, store: GraphStore) -> bool:
+    """Whether the encoder sees the labels that a task predicts. Such a task is neither trained nor probed."""
+    shown = store.inputs is not None and store.inputs.classes is not None
+    return shown and task.reads(store) == store.column_name("node")
 
 
 def named_task(kind: str, name: str, pair: Pair = "symmetric") -> GraphTask:

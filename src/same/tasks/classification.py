@@ -30,6 +30,7 @@ class GraphClassification(GraphLevel, Classification):
     Args:
         column: name of the column of classes; `y` by default.
         linear: leave out the hidden layer of the head.
+        pool: pooling of the nodes of a graph, see `same.nn.pool_nodes`.
     """
 
     name = "gc"

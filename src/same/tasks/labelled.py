@@ -13,6 +13,7 @@ from same.graphs.flat import Array
 from same.graphs.labels import Level, Value
 from same.graphs.store import GraphStore
 from same.nn.heads import GraphHead, NodeHead
+from same.nn.pooling import pool_nodes
 from same.tasks.task import GraphTask, share
 
 
@@ -33,6 +34,10 @@ class LabelTask(GraphTask):
         if self.kind == "classes" and (labels is None or len(labels.classes or ()) < 2):
             return f"{self.level}s of at least two classes{where}"
         return None if labels is None or labels.known is None else f"{self.level} labels without unknown entries{where}"
+
+    def reads(self, store: GraphStore) -> str | None:
+        """The column of labels."""
+        return store.column_name(self.level, self.column)
 
     def bind(self, store: GraphStore) -> Self:
         """The task with the classes or the number of targets of a set."""
@@ -62,12 +67,13 @@ class GraphLevel(LabelTask):
 
     level = "graph"
 
-    def __init__(self, column: str | None = None, *, linear: bool = False) -> None:
-        self.column, self.linear = column, linear
+    def __init__(self, column: str | None = None, *, linear: bool = False, pool: str = "mean") -> None:
+        self.column, self.linear, self.pool = column, linear, pool
+        self.pools = tuple(dict.fromkeys((pool, "mean", "sum", "mean+max", "mean+std+size")))
 
     def head(self, width: int) -> nn.Module:
         """See `GraphHead`."""
-        return GraphHead(width, self.outputs, linear=self.linear)
+        return GraphHead(width, self.outputs, linear=self.linear, pool=self.pool)
 
     def cut(self, store: GraphStore, ids: Array, rng: np.random.Generator) -> tuple[Examples, Examples]:
         """60 % of the graphs, at random, and the others."""
@@ -76,8 +82,14 @@ class GraphLevel(LabelTask):
         return self.examples(store.cut(ids[:first]), rng), self.examples(store.cut(ids[first:]), rng)
 
     def features(self, h: Tensor, examples: Examples) -> Tensor:
-        """Mean of the node embeddings of each graph."""
-        return examples.inputs.mean(h)
+        """Pooled node embeddings of each graph."""
+        return pool_nodes(examples.inputs, h, self.pool)
+
+    def pooled(self, pool: str) -> Self:
+        """The task with another pooling, see `same.nn.pool_nodes`."""
+        changed = copy.copy(self)
+        changed.pool = pool
+        return changed
 
 
 class NodeLevel(LabelTask):

@@ -30,6 +30,7 @@ class GraphRegression(GraphLevel, Regression):
     Args:
         column: name of the column of numbers; `y` by default.
         linear: leave out the hidden layer of the head.
+        pool: pooling of the nodes of a graph, see `same.nn.pool_nodes`.
     """
 
     name = "graph_regression"

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from same.graphs.batch import Examples, GraphBatch
 from same.graphs.flat import Array
 from same.graphs.store import GraphStore
+from same.linear import Features
 from same.metrics import Kind
 
 
@@ -35,7 +36,7 @@ class GraphTask(Task):
     """
 
     kind: ClassVar[Kind]  # What the task predicts, which decides its metrics.
-    pools: tuple[str, ...] = ()  # Poolings that a linear head of this task may choose from, the simplest first.
+    pools: tuple[str, ...] = ()  # Poolings that a linear head may choose from, the simplest first.
 
     def bind(self, store: GraphStore) -> Self:
         """The task for a set, where a task depends on it, as the number of classes does."""
@@ -45,9 +46,9 @@ class GraphTask(Task):
         """A set to score, with its labels coded as this task codes them."""
         return store
 
-    def pooled(self, pool: str) -> Self:
-        """The same task with another pooling of its features; tasks that pool nothing have none."""
-        return self
+    def reads(self, store: GraphStore) -> str | None:
+        """Name of the label column of a set that the task predicts, or None."""
+        return None
 
     @abstractmethod
     def missing(self, store: GraphStore) -> str | None:
@@ -68,6 +69,18 @@ class GraphTask(Task):
     @abstractmethod
     def features(self, h: Tensor, examples: Examples) -> Tensor:
         """[examples, d] input of a linear probe, from the embeddings `h` of the nodes."""
+
+    def pooled(self, pool: str) -> Self:
+        """The task with another pooling, if it has `pools`."""
+        return self
+
+
+def features(task: GraphTask, examples: Examples, pools: tuple[str, ...] | None = None) -> Features:
+    """Return the features of examples with embeddings, for each of the poolings; by default for all of the task."""
+    assert examples.embeddings is not None
+    h, names = examples.embeddings, task.pools if pools is None else pools if task.pools else ()
+    x = {name: task.pooled(name).features(h, examples).cpu().numpy() for name in names}
+    return Features(x or {"": task.features(h, examples).cpu().numpy()}, examples.y.cpu().numpy())
 
 
 def judge(task: Task, output: Tensor, examples: Any) -> tuple[float, float]:

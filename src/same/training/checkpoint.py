@@ -35,24 +35,24 @@ class Checkpoint(Rule):
         """Save the state before the first step."""
         self.stop()  # First poll: from here on there is state worth saving.
         if training.step == 0:
-            self._save(training)
+            self._save(training, schedule)
 
     def after(self, training: Training, schedule: Schedule) -> None:
         """Save if it is time, and stop if asked to."""
         if training.validated or training.untimed() > self.seconds:
-            self._save(training)
+            self._save(training, schedule)
         if training.ranks.any(self.stop()):
-            self._save(training)
+            self._save(training, schedule)
             raise InterruptedTraining
 
-    def _save(self, training: Training) -> None:
+    def _save(self, training: Training, schedule: Schedule) -> None:
         """Write the checkpoint, which holds everything, and the history, which repeats a part of it for people."""
         training.add_time()
         if training.ranks.rank:
             return
         tensors, plain = _state(training)
         with atomic(self.folder / CHECKPOINT) as temporary:
-            save_tensors(tensors, temporary, {**plain, "key": self.key})
+            save_tensors(tensors, temporary, {**plain, "key": self.key, "cap": schedule.epochs})
             if (self.folder / CHECKPOINT).is_file():
                 (self.folder / CHECKPOINT).replace(self.folder / PREVIOUS)
         write_history(self.folder, training.history)

@@ -58,12 +58,14 @@ class Schedule:
         steps_per_epoch: number of episodes that pass over the training data once.
         validate_every: epochs between validations.
         episodes_per_step: episodes whose gradients a step averages.
+        max_seconds: seconds after which `TimeLimit` ends the training.
     """
 
     epochs: int
     steps_per_epoch: int
-    validate_every: int = 5
+    validate_every: float = 5
     episodes_per_step: int = 1
+    max_seconds: float | None = None
 
     @property
     def steps(self) -> int:
@@ -78,6 +80,11 @@ class Schedule:
         """Return whether there is a validation after so many steps."""
         every = math.ceil(self.validate_every * self.steps_per_epoch / self.episodes_per_step)
         return step % every == 0 or step == self.steps
+
+    def seconds_left(self, step: int, seconds: float) -> float:
+        """Return the most seconds that remain after so many steps in so many seconds."""
+        left = (self.steps - step) * seconds / step
+        return left if self.max_seconds is None else max(0.0, min(left, self.max_seconds - seconds))
 
 
 @dataclass
@@ -105,6 +112,7 @@ class Training:
         examples: labelled examples seen so far, by task.
         seconds: wall-clock time so far.
         cpu_seconds: processor time so far.
+        ended: why training ended: `patience`, `cap` or `seconds`; empty before that.
     """
 
     model: nn.Module
@@ -124,6 +132,7 @@ class Training:
     examples: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    ended: str = ""
 
     def __post_init__(self) -> None:
         self.optimiser = torch.optim.Adam(self.parameters(), lr=self.lr, weight_decay=self.weight_decay, fused=True)
@@ -150,6 +159,10 @@ class Training:
     def untimed(self) -> float:
         """Return the seconds since the last call of `add_time`."""
         return time.perf_counter() - self._wall
+
+    def total_seconds(self) -> float:
+        """Return the seconds of training so far, interruptions left out."""
+        return self.seconds + self.untimed()
 
     def add_time(self) -> None:
         """Add the time since the last call to `seconds` and `cpu_seconds`."""

@@ -1,5 +1,6 @@
 """Progress of one training run: a live table on a terminal, plain lines elsewhere."""
 
+import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +14,13 @@ from rich.table import Table
 from same.errors import InputError
 from same.training.loop import Rule, Schedule, Training
 
+log = logging.getLogger("same")
+
 ReportFunction = Callable[[int, int, dict[str, Any]], None]
-"""Function of the step, the maximum number of steps, and a record: {"losses": …} or that of a validation."""
+"""Function of the step, the maximum number of steps, and a record.
+
+The record is {"losses": …, "seconds_left": …} after a step, or that of a validation.
+"""
 
 
 @dataclass(frozen=True)
@@ -30,9 +36,43 @@ class Report(Rule):
 
     def after(self, training: Training, schedule: Schedule) -> None:
         """Report a step, and the validation that followed it."""
-        self.report(training.step, schedule.steps, {"losses": training.losses})
+        left = schedule.seconds_left(training.step, training.total_seconds())
+        self.report(training.step, schedule.steps, {"losses": training.losses, "seconds_left": left})
         if training.validated:
             self.report(training.step, schedule.steps, training.history[-1])
+
+
+class Estimate(Rule):
+    """Log once how long training can take: 10 seconds after the start and after a validation, or after 60 seconds."""
+
+    done = False
+
+    def after(self, training: Training, schedule: Schedule) -> None:
+        """Log the estimate if it is time: as a warning if it exceeds 10 minutes."""
+        seconds = training.total_seconds()
+        if self.done or seconds < (10 if len(training.history) > 1 else 60):
+            return
+        self.done, left = True, schedule.seconds_left(training.step, seconds)
+        epoch = seconds / training.step * schedule.steps / schedule.epochs
+        log.log(
+            logging.WARNING if left > 600 else logging.INFO,
+            "at most about %s left (%d epochs of %s); early stopping usually ends training before, and max_epochs or "
+            "max_seconds limit it",
+            duration(left),
+            schedule.epochs,
+            duration(epoch),
+        )
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a text.
+
+    >>> duration(3.44), duration(95), duration(750), duration(20_000)
+    ('3.4 s', '95 s', '12 min', '5.6 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 class TensorBoard:
@@ -61,6 +101,7 @@ class Progress:
         self.quiet, self.board = quiet, board
         self.live = Live(console=Console(stderr=True)) if sys.stderr.isatty() and not quiet else None
         self.losses, self.validation, self.best = dict[str, float](), dict[str, Any](), dict[str, Any]()
+        self.left = ""
 
     def __enter__(self) -> "Progress":
         if self.live:
@@ -77,6 +118,9 @@ class Progress:
         """Show one training step (`losses`) or one validation (a record of the history)."""
         if self.board:
             self.board(step, steps, record)
+        if "seconds_left" in record:
+            left = record["seconds_left"]
+            self.left = f", at most {duration(left)} left" if left else ""
         for task, loss in record.get("losses", {}).items():
             self.losses[task] = 0.95 * self.losses.get(task, loss) + 0.05 * loss  # Single episodes are noisy.
         if "tasks" in record:
@@ -84,13 +128,13 @@ class Progress:
             self.best = min(self.best or record, record, key=lambda each: each["objective"])
             if not self.live and not self.quiet:
                 rows = (f"{task} {row['loss']:.3f}/{row['score']:.3f}" for task, row in record["tasks"].items())
-                text = f"epoch {record['epoch']} step {step} validation loss/score: {', '.join(rows)}"
+                text = f"epoch {record['epoch']} step {step} validation loss/score: {', '.join(rows)}{self.left}"
                 sys.stderr.write(f"{text} *\n" if self.best is record else f"{text}\n")
         if self.live:
             self.live.update(self._table(step, steps))
 
     def _table(self, step: int, steps: int) -> Table:
-        title = f"step {step:,} of at most {steps:,}, best validation at step {self.best.get('step', 0):,}"
+        title = f"step {step:,} of at most {steps:,}, best validation at step {self.best.get('step', 0):,}{self.left}"
         table = Table("task", "loss", "validation loss", "score", "best loss", "score", title=title)
         for task, row in self.validation.get("tasks", {}).items():
             loss = f"{self.losses[task]:.4f}" if task in self.losses else ""

@@ -45,7 +45,7 @@ class Validation(Rule):
 
     def after(self, training: Training, schedule: Schedule) -> None:
         """Validate if it is time."""
-        if schedule.validates(training.step):
+        if schedule.validates(training.step) or training.ended:
             self._validate(training, schedule.epoch(training.step))
 
     def end(self, training: Training) -> None:
@@ -67,7 +67,7 @@ class Validation(Rule):
                 rows[task]["own_loss"] = own[task][0]
         for task, what, value in ((task, what, value) for task, row in rows.items() for what, value in row.items()):
             if not math.isfinite(value):
-                raise DivergedError(training.step, f"the validation {what.replace('_', ' ')} of {task}")
+                raise DivergedError(training.step, f"the validation {what.removeprefix('own_')} of {task}")
         objective = sum(self.weights.get(task, 1.0) * loss for task, (loss, _) in own.items())
         if not self.episodes:
             objective = sum(loss for loss, _ in probed.values()) if probed else -float(training.step)
@@ -99,6 +99,20 @@ class Validation(Rule):
         return training.ranks.first(lambda: probe(training.model.encoder))
 
 
+class TimeLimit(Rule):
+    """End the training at the first step after the `max_seconds` of the schedule.
+
+    It comes before `Validation`, which validates the last state then.
+    """
+
+    def after(self, training: Training, schedule: Schedule) -> bool:
+        """Check the time on all ranks."""
+        limit = schedule.max_seconds
+        if limit is not None and training.ranks.any(training.total_seconds() > limit):
+            training.ended = "seconds"
+        return bool(training.ended)
+
+
 class EarlyStopping(Rule):
     """Stop when validation has not improved for a number of epochs.
 
@@ -119,14 +133,16 @@ class EarlyStopping(Rule):
         """Check after each validation."""
         if not training.validated:
             return False
-        if is_over(training.history, schedule.epochs, self.patience):
+        if not training.ended and is_over(training.history, schedule.epochs, self.patience):
+            training.ended = "cap" if training.history[-1]["epoch"] >= schedule.epochs else "patience"
+        if training.ended:
             return True
         if self.give_up(training.history):
             raise GivenUpTraining
         return False
 
 
-def is_over(history: Sequence[Record], epochs: int, patience: int) -> bool:
+def is_over(history: Sequence[Record], epochs: float, patience: int) -> bool:
     """Return whether a training with this history has ended, by patience or by its number of epochs."""
     best = min(history, key=lambda record: record["objective"])
     epoch = history[-1]["epoch"]

@@ -1,6 +1,7 @@
 """A search for the best configuration of a method. It can be interrupted and resumed at any point."""
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -196,12 +197,13 @@ def _read_trial(search: Search, folder: Path, number: int, values: Values, rule:
     config = search.config(values)
     place = folder / RUNS / config.key
     history, result = read_history(place), finished(place)
-    seconds = float((result or read_state(place)).get("cpu_seconds", 0.0))
+    state = result or read_state(place)
+    seconds = float(state.get("cpu_seconds", 0.0))
     trial = Trial(number, values, "done" if history and result else "open", history, seconds)
     if (error := read_error(folder, config.key)) is not None:
         return replace(trial, state="failed", error=error)
     # The last validation of a complete training comes too late to stop it.
-    ended = history and is_over(history, get(config.method).epochs(config), config.patience)
+    ended = result is not None or (history and is_over(history, state.get("cap", math.inf), config.patience))
     if (cut := rule.cut(history[:-1] if ended else history)) is not None:
         return replace(trial, state="stopped", history=cut)
     return trial

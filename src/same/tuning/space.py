@@ -15,7 +15,7 @@ from same.methods.registry import METHODS
 Values = dict[str, Any]
 DEFAULT = Path(__file__).with_name("space.toml")  # The default search space.
 SCOPE = ("dataset", "method", "tasks", "split", "seed")  # Keys that define what is measured.
-NOT_SEARCHED = (*SCOPE, "max_epochs", "validate_every", "validation_episodes", "patience", "stop_on")
+NOT_SEARCHED = (*SCOPE, "max_epochs", "max_seconds", "validate_every", "validation_episodes", "patience", "stop_on")
 """Keys that define what is measured and for how long. Trials that differ in them could not be compared."""
 
 

@@ -26,8 +26,8 @@ def test_a_run_waits_for_the_one_it_starts_from(tmp_path):
             assert not (tmp_path / config.key / "first").exists()
 
 
-def test_outcomes_come_back_from_workers(tmp_path):
-    config = Config(method="classical", tasks=("nc",), width=8, max_epochs=1, batch_size=100)
+def test_outcomes_come_back_from_workers(tmp_path, capfd):
+    config = Config(method="classical", tasks=("gc",), width=8, max_epochs=1, batch_size=100)
     jobs = [
         Job(config, tmp_path / "a", then=count_files),
         Job(config.model_copy(update={"split": 1}), tmp_path / "b", give_up=give_up),
@@ -42,3 +42,4 @@ def test_outcomes_come_back_from_workers(tmp_path):
     assert len(read_history(tmp_path / "b")) == 1
     assert failed.what == "failed"
     assert failed.value.startswith("ValueError: no way\nTraceback")
+    assert capfd.readouterr().err == ""  # Not that node labels are unused, either.

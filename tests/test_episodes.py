@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 
 from helpers import random_store
-from same.episodes import EpisodeSampler, concurrent_batch, concurrent_episode, validation_episodes, whole_episode
+from same.episodes import (
+    EpisodeSampler,
+    concurrent_batch,
+    concurrent_episode,
+    sample_graphs,
+    validation_episodes,
+    whole_episode,
+)
 from same.errors import InputError
 from same.tasks import make_tasks
 
@@ -147,3 +154,15 @@ def test_support_and_target_are_disjoint_on_a_real_set(real_sets):
         kept = {tuple(e) for e in ls.inputs.edges.T.tolist()}
         assert not kept & {tuple(sorted(e)) for e in lt.index.T.tolist()}
         assert set(gs.inputs.graph_ids.tolist()) <= set(train.tolist())
+
+
+def test_a_sample_of_graphs_is_bounded_in_graphs_and_nodes(store):
+    ids = np.arange(3, 39)
+    assert sample_graphs(store, ids, 36 * 6, seed=0, split=0) is ids
+    for limits, count in (({"nodes": 60}, 10), ({"nodes": 1000, "most": 7}, 7), ({"nodes": 60, "most": 20}, 10)):
+        some = sample_graphs(store, ids, **limits, seed=0, split=0)
+        assert abs(len(some) - count) <= 1
+        assert (np.diff(some) > 0).all()
+        assert set(some) <= set(ids)
+        assert np.array_equal(some, sample_graphs(store, ids, **limits, seed=0, split=0))
+        assert not np.array_equal(some, sample_graphs(store, ids, **limits, seed=1, split=0))

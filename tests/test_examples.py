@@ -15,6 +15,11 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 # Scores of each example, and what they must exceed: a number, or another score plus a margin.
 FLOORS = {
+    "new_task": {
+        "pattern, esame": ("pattern, untrained", 0.1),
+        "share, esame": ("share, untrained", 0.15),
+        "same_role, esame": ("same_role, untrained", 0.02),
+    },
     "own_dataset": {
         "own head, gc": ("LogisticRegression, gc, without edges", 0.2),
         "own head, nc": 0.7,

@@ -41,6 +41,15 @@ def test_it_is_the_linear_model_with_the_scaling_folded_in(name):
     np.testing.assert_allclose(predicted, model.predict(validation[0]), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_a_head_that_was_saved_predicts_the_same_bits(name):
+    kind, train, (x, y) = problem(name)
+    head = LinearHead.fit(kind, *train, (x, y))
+    arrays, values = head.to_tensors()
+    loaded = LinearHead.from_tensors({name: np.array(array, order="C") for name, array in arrays.items()}, values)
+    assert np.array_equal(loaded.decision(x), head.decision(x))
+
+
 @pytest.mark.parametrize("name", KINDS[:3])
 def test_probabilities_are_calibrated_on_the_validation_examples(name):
     kind, train, (x, y) = problem(name)

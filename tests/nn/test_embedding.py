@@ -7,7 +7,7 @@ from same.errors import InputError
 from same.graphs import GraphBatch
 from same.graphs.batch import Examples
 from same.nn import Encoder
-from same.nn.embedding import embed_graphs, encode_once, write_embeddings
+from same.nn.embedding import embed_graphs, encode_once, in_pieces, write_embeddings
 
 
 @pytest.fixture
@@ -43,6 +43,18 @@ def test_examples_are_encoded_in_one_call_and_shared_inputs_once(store, encoder)
         assert after.inputs is before.inputs
         assert after.y is before.y
         torch.testing.assert_close(after.embeddings, encoder(before.inputs))
+
+
+def test_a_large_batch_is_encoded_in_pieces(store, encoder):
+    batch, rows = store.cut(np.arange(60)), []
+    whole = encoder(batch)
+    encoder.register_forward_hook(lambda module, inputs, output: rows.append(len(output)))
+    torch.testing.assert_close(in_pieces(encoder, 50)(batch), whole)
+    assert sum(rows) == batch.num_nodes
+    assert max(rows) <= 50
+    rows.clear()
+    assert torch.equal(in_pieces(encoder)(batch), whole)
+    assert len(rows) == 1
 
 
 def test_embeddings_are_the_same_in_every_format_and_block(store, encoder, tmp_path, monkeypatch):

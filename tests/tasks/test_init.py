@@ -19,6 +19,7 @@ from same.tasks import (
     NodeClassification,
     NodeRegression,
     make_tasks,
+    named_task,
     offered,
 )
 
@@ -127,6 +128,20 @@ def test_a_task_names_its_column():
         make_tasks([NodeClassification("mass")], store)
     with pytest.raises(InputError, match=r"node_regression needs targets of nodes \(floats\) in the column 'element'"):
         make_tasks([NodeRegression("element")], store)
+
+
+def test_a_task_under_a_name_of_its_own_reads_the_column_of_that_name():
+    store = random_store(0, [4, 5], density=0.5).with_labels("toxic", ["yes", "no"])
+    task = named_task("gc", "toxic").bind(store)
+    assert (task.name, task.column, task.classes, task.missing(store)) == ("toxic", "toxic", ("no", "yes"), None)
+    assert (TASKS["gc"].name, TASKS["gc"].column) == ("gc", None)
+    for kind in ("lp", "pairs"):
+        assert (named_task(kind, "bonds", "concat").name, named_task(kind, "bonds", "concat").pair) == (
+            "bonds",
+            "concat",
+        )
+    assert named_task("pairs", "bonds").missing(store) == "given pairs and their labels (pass pairs and y)"
+    assert TASKS["lp"].pair == "symmetric"
 
 
 def test_nc_reads_a_node_level_y_where_there_is_no_node_y():

@@ -27,8 +27,8 @@ FORMAT = 2
 class Saved:
     """The contents of a model's folder.
 
-    `about` has `graphs` (attributes and label columns of the training graphs), `custom` (names of the user's own parts)
-    and `options` (further values of whoever saved the model).
+    `about` has `graphs` (attributes and label columns of the training graphs), `custom` (names of the user's own
+    parts), `options` (further values of whoever saved the model) and, in saved models, `added` (kinds of added tasks).
     """
 
     config: Config

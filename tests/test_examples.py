@@ -21,8 +21,8 @@ FLOORS = {
         "same_role, esame": ("same_role, untrained", 0.02),
     },
     "own_dataset": {
-        "own head, gc": ("LogisticRegression, gc, without edges", 0.2),
-        "own head, nc": 0.7,
+        "predicted, gc": ("LogisticRegression, gc, without edges", 0.2),
+        "predicted, nc": 0.7,
         "LogisticRegression, gc": ("LogisticRegression, gc, without edges", 0.2),
         "pipeline, gc": ("LogisticRegression, gc, without edges", 0.2),
     },

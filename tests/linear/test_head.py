@@ -8,6 +8,7 @@ from sklearn.metrics import log_loss, r2_score
 
 from same.errors import InputError
 from same.linear import Features, LinearHead, fit_head, fit_linear
+from same.linear.head import FEW
 
 KINDS = ["classes", "two classes", "links", "numbers", "number"]
 
@@ -180,6 +181,12 @@ def test_a_later_pooling_must_be_better_by_more_than_noise():
     assert np.array_equal(alone.weight, chosen.weight)
     noise = [fit_head("classes", by_pool(0.0, 300, seed), by_pool(0.0, 60, seed + 99)).pool for seed in range(20)]
     assert noise.count("first") > 14  # One in two without the margin.
+
+
+def test_few_validation_examples_choose_c_and_no_pooling():
+    sets = by_pool(3.0, 300, 0), by_pool(3.0, FEW - 1, 1)
+    head = fit_head("classes", *sets)
+    assert (head.pool, head.validated) == ("first", True)
 
 
 def test_without_validation_the_first_pooling_is_taken():

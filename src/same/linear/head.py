@@ -13,6 +13,8 @@ from same.linear.rows import Array, Scaler
 from same.linear.svm import LinearSVM
 from same.metrics import Kind
 
+FEW = 30
+"""Fewer validation examples than this do not choose a pooling."""
 NEVER = -1e6
 """Logit of a class that the training examples lack: finite, with a probability of 0."""
 
@@ -141,14 +143,14 @@ class Features(NamedTuple):
 def fit_head(kind: Kind, train: Features, validation: Features | None = None) -> LinearHead:
     """Fit a linear head, whose C, calibration and pooling the loss on validation examples chooses.
 
-    A pooling takes the place of an earlier one where it is better by more than a standard error. Without validation
-    examples, C = 1, probabilities are not calibrated, and the pooling is the first.
+    A pooling takes the place of an earlier one where it is better by more than a standard error. The pooling is the
+    first if there are few validation examples; without any, C = 1, and probabilities are not calibrated.
     """
     best, least = None, np.empty(0)
     for pool, x in train.x.items():
         given = None if validation is None or not len(validation.y) else (validation.x[pool], validation.y)
         head = replace(LinearHead.fit(kind, x, train.y, given), pool=pool)
-        if given is None:
+        if given is None or len(given[1]) < FEW:
             return head
         losses = head.losses(head.decision(given[0]), given[1])
         gain = least - losses if best is not None else losses

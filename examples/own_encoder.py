@@ -44,8 +44,8 @@ def main() -> dict[str, float]:
         probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         probe.fit(model.transform(train), train.node_y)
         scores[f"{name}, nc"] = probe.score(model.transform(test), test.node_y)
-        if "method" not in parameters:  # An untrained model has no head to score links with.
-            scores[f"{name}, lp"] = model.score(test, task="lp")
+        if "method" not in parameters:  # An untrained model has no head of its own.
+            scores[f"{name}, lp, own head"] = model.score(test, task="lp", head="own")
     for name, score in scores.items():
         print(f"{name:28} {score:.3f}")
     return scores

@@ -28,7 +28,7 @@ FLOORS = {
     },
     "own_encoder": {
         "own encoder, nc": ("own encoder, untrained, nc", 0.08),
-        "own encoder, lp": 0.65,
+        "own encoder, lp, own head": 0.65,
     },
     "own_method": {"alternating, gc": 0.5, "alternating, nc": 0.45, "alternating, lp": 0.6},
     "own_task": {

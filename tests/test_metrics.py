@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import special, stats
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 
 from same.errors import InputError
-from same.metrics import compare, cross_entropy, delta_m, logistic_loss, paired, scores
+from same.metrics import compare, cross_entropy, delta_m, logistic_loss, paired, roc_auc, scores
 
 
 def test_scores_of_hand_made_examples():
@@ -88,3 +90,11 @@ def test_comparisons_at_the_edges():
     assert not compare([0.5, 0.6], [0.45, 0.55]).beyond_noise()
     with pytest.raises(InputError, match="the same splits: 2 and 1"):
         compare([1, 2], [1])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 60), st.integers(1, 9))
+def test_the_area_under_the_curve_is_that_of_scikit_learn(seed, n, levels):
+    rng = np.random.default_rng(seed)
+    y, decision = rng.integers(2, size=n), rng.integers(levels, size=n).astype(np.float32)  # With ties.
+    y[:2] = 0, 1
+    assert roc_auc(y, decision) == pytest.approx(roc_auc_score(y, decision), abs=1e-12)

@@ -31,9 +31,22 @@ def scores(kind: Kind, y: Array, predicted: Array) -> dict[str, float]:
     if kind == "links":
         if len(np.unique(y)) < 2:
             raise InputError("link prediction: a score needs both edges and non-edges")
-        roc, average = metrics.roc_auc_score(y, predicted), metrics.average_precision_score(y, predicted)
-        return {"roc_auc": float(roc), "average_precision": float(average)}
+        average = metrics.average_precision_score(y, predicted)
+        return {"roc_auc": roc_auc(y, predicted), "average_precision": float(average)}
     return {"r2": float(metrics.r2_score(y, predicted)), "mae": float(metrics.mean_absolute_error(y, predicted))}
+
+
+def roc_auc(y: Array, decision: Array) -> float:
+    """Area under the ROC curve, from ranks: many times as fast as scikit-learn's on a few thousand pairs.
+
+    >>> roc_auc(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8]))
+    0.75
+    """
+    from scipy.stats import rankdata
+
+    positive = np.asarray(y) > 0
+    p, n = int(positive.sum()), int((~positive).sum())
+    return float((rankdata(decision)[positive].sum() - p * (p + 1) / 2) / (p * n))
 
 
 def cross_entropy(y: Array, decision: Array, classes: Array) -> float:

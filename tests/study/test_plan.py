@@ -112,7 +112,6 @@ def test_nothing_asked_for_means_the_plan_of_the_study(tmp_path):
     [
         ({"settings": {"width": 8}}, r"holds a study with other settings \(width 256, not 8\); choose another folder"),
         ({"budget": "short"}, r"other settings \(max_epochs 15000, not 40; patience 50, not 20\)"),
-        ({"choose": "loss"}, r"other settings \(choose None, not loss\)"),
         ({"tuned": {"planted-esame-gc": {"width": 8}}}, "other tuned configurations"),
     ],
 )

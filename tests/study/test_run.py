@@ -266,14 +266,14 @@ def test_expected_time_is_that_of_similar_runs(finished):
     assert expected_seconds([other], None) is None
 
 
-def test_linear_probes_choose_their_c_if_a_study_asks_for_it(finished, tmp_path):
-    study = run_study(replace(FLOORS, choose="loss"), tmp_path, engine=inline, quiet=True)
-    plain = Study.open(finished)
-    (key,) = study.runs
+def test_linear_probes_of_a_study_of_version_0_1_have_a_c_of_1(finished, tmp_path):
+    plain, study = run_study(replace(FLOORS, choose=None), tmp_path, engine=inline, quiet=True), Study.open(finished)
+    (key,) = plain.runs
     linear = list(zip(study.results.scores[key], plain.results.scores[key], strict=True))
     assert all(s == p for s, p in linear if s.probe == "none")
     assert any(s != p for s, p in linear if s.probe == "linear")
     assert "C of linear probes chosen by validation loss" in caption(study)
+    assert "C of linear probes" not in caption(plain)
 
 
 @pytest.mark.parametrize(

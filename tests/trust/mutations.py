@@ -111,8 +111,8 @@ MUTATIONS = [
     Mutation(
         "scaling in single precision",
         "graphs/inputs.py",
-        "(x.astype(np.float64) - centre)",
-        "(x.astype(np.float32) - centre.astype(np.float32))",
+        "(store.x[nodes].astype(np.float64) - centre)",
+        "(store.x[nodes].astype(np.float32) - centre.astype(np.float32))",
         ("tests/graphs/test_inputs.py::test_an_offset_changes_nothing",),
     ),
     Mutation(

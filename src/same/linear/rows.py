@@ -1,11 +1,11 @@
 """Rows of features for linear models: standardised in float64, in blocks, so that the features may lie in a file."""
 
 from collections.abc import Iterator
-from functools import partial
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from same.errors import InputError
 
@@ -15,8 +15,14 @@ _BLOCK = 8192  # Few rows enough for the processor's cache, and enough for fast 
 _KEPT_BYTES = 2**29
 
 
-# More threads slow down products of this size, many times over on a busy machine.
-one_thread = partial(threadpool_limits, 1)
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # Takes milliseconds, as long as a small model.
+
+
+def one_thread() -> Any:
+    """Limit products to one thread: more slow down those of this size, many times over on a busy machine."""
+    return _controller().limit(limits=1)
 
 
 class Scaler(NamedTuple):

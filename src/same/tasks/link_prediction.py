@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from same.graphs.batch import Examples, GraphBatch
 from same.graphs.flat import Array, pointers, ranges
 from same.graphs.store import GraphStore
-from same.metrics import scores
+from same.metrics import roc_auc
 from same.nn.heads import PairHead
 from same.nn.pairs import Pair, pair_features
 from same.tasks.task import GraphTask, loss_of, ranks, share
@@ -66,7 +66,7 @@ class LinkPrediction(GraphTask):
         """Area under the ROC curve; 0.5 without both edges and non-edges."""
         if len(examples.y.unique()) < 2:
             return 0.5
-        return scores("links", examples.y.cpu().numpy(), output.cpu().numpy())["roc_auc"]
+        return roc_auc(examples.y.cpu().numpy(), output.cpu().numpy())
 
 
 class GivenPairs(LinkPrediction):

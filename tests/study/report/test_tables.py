@@ -85,8 +85,8 @@ def test_a_caption_names_missing_splits_budget_and_tuned_values():
     whole = make_tables(made_study(runs, replace(Q4, methods=("classical", "esame"))))[0].caption
     assert whole == (
         "Mean ± standard deviation over 2 splits, in percent. Protocol paper, seed 0, scaling standardise, degree 16, "
-        "walk 0, encoder gcn, layers 3, width 256, pair concat, max_epochs 15000, patience 50. "
-        "GC and NC: accuracy; LP: ROC AUC."
+        "walk 0, encoder gcn, layers 3, width 256, pair concat, max_epochs 15000, patience 50, "
+        "C of linear probes chosen by validation loss. GC and NC: accuracy; LP: ROC AUC."
     )
 
     def tuned(**values):

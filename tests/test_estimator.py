@@ -25,7 +25,7 @@ from same.experiment import run
 from same.graphs import GraphStore, Labels, hold_out, planted, split, to_pyg
 from same.linear import LinearHead
 from same.methods import Classical
-from same.probes import evaluate_run
+from same.probes import Evaluation, evaluate_run
 from same.tasks import NodeClassification, NodeRegression
 from same.weighting import Uncertainty
 
@@ -109,6 +109,8 @@ def test_linear_heads_score_what_evaluate_shows(tmp_path):
     test = store[split(store, 0).test]
     model = GraphEncoder.load(tmp_path / "run")
     assert {task: model.score(test, task=task) for task in ("gc", "nc", "lp")} == pytest.approx(shown, abs=1e-6)
+    # The heads of the run are used; fitting them again gives the same scores.
+    assert Evaluation(config).probe(config.method, model.trained_.encoder, ("linear",)) == rows
 
 
 def test_linear_heads_are_fitted_to_the_training_graphs_and_calibrated_on_the_others(fitted):

@@ -33,7 +33,7 @@ from same.linear import LinearHead, fit_head
 from same.methods.adapt import Params
 from same.methods.base import Method, make_method
 from same.nn import Model
-from same.nn.embedding import encode_once, write_embeddings
+from same.nn.embedding import encode_once, in_pieces, write_embeddings
 from same.nn.encoders import check_encoder
 from same.saved.trained import Custom, Trained, build, describe, find_device, load_trained, stand_in
 from same.seeding import forked_torch, stream_seed
@@ -338,7 +338,7 @@ def fit_heads(experiment: Experiment) -> tuple[dict[str, Params], dict[str, Line
     if len(parts) < 2:
         log.warning("%s: no validation graphs: linear heads have C = 1 and are not calibrated", experiment.store.name)
     with torch.no_grad():
-        embedded = [encode_once(model.encoder, [each for _, each in part]) for part in parts]
+        embedded = [encode_once(in_pieces(model.encoder), [each for _, each in part]) for part in parts]
     sets = [[features(task, e) for e in each] for task, *each in zip(tasks, *embedded, strict=True)]
     return adapted, {task.name: fit_head(task.kind, *each) for task, each in zip(tasks, sets, strict=True)}
 

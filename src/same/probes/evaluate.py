@@ -2,10 +2,11 @@
 
 import logging
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from same.episodes import PARTS
 from same.errors import InputError
 from same.experiment import prepare
 from same.graphs.flat import Array
-from same.linear import Choose, fit_head, predict_linear
+from same.linear import Choose, LinearHead, fit_head, predict_linear
 from same.metrics import Kind
 from same.nn.embedding import encode_once, in_pieces
 from same.nn.pairs import Pair
@@ -30,6 +31,8 @@ from same.tasks import TASKS, make_tasks, offered
 from same.tasks.task import features
 
 log = logging.getLogger("same")
+
+Heads = Mapping[str, LinearHead]
 
 LINEAR = ("linear", "paper")
 PROBES = (*LINEAR, "network", "own")
@@ -75,7 +78,9 @@ class Evaluation:
             raise InputError(f"choose: {self.choose!r} is not one of loss")
         self.experiment, self.pair = prepare(self.config, self.data), self.pair or self.config.pair
         store, names = self.experiment.store, list(self.tasks or ())
-        self.cases = make_cases(make_tasks(names or offered(store), store, pair=self.pair), tuple(self.protocols))
+        self.cases = make_cases(
+            make_tasks(names or offered(store), store, pair=self.pair, pool=self.config.pool), tuple(self.protocols)
+        )
         self.large = self.most_graphs is not None or is_large(store, self.config.width)
         self.examples = {} if self.large else probe_examples(self.experiment, self.cases)
         for case, parts in self.examples.items():
@@ -90,9 +95,19 @@ class Evaluation:
         return rows + self.probe("raw", raw, probes) + self.probe("untrained", untrained, probes)
 
     def probe(
-        self, model: str, encode: Encode, probes: Iterable[str], networks: Iterable[str] = (), *, part: str = "test"
+        self,
+        model: str,
+        encode: Encode,
+        probes: Iterable[str],
+        networks: Iterable[str] = (),
+        *,
+        part: str = "test",
+        heads: Heads = MappingProxyType({}),
     ) -> list[Score]:
-        """Scores of probes (`linear`, `paper`, `none` for the majority; networks for some tasks) of embeddings."""
+        """Scores of probes (`linear`, `paper`, `none` for the majority; networks for some tasks) of embeddings.
+
+        `heads` are linear heads by task that were fitted to the same examples of protocol `paper`.
+        """
         probes, networks = tuple(probes), tuple(networks)
         if not probes and not networks:
             return []
@@ -106,7 +121,7 @@ class Evaluation:
         embedded = {case: {name: next(encoded) for name in PARTS} for case in self.cases}
         pools = None if self.pool is None else (self.pool,)
         small = {c: {n: features(c.task, each, pools) for n, each in parts.items()} for c, parts in embedded.items()}
-        rows = self._linear(model, small, probes, part)
+        rows = self._linear(model, small, probes, part, heads)
         for case in [case for case in self.cases if case.task.name in networks]:
             rng = stream(self.config.seed, "network", self.config.split, list(TASKS).index(case.task.name))
             train, validation, scored = (embedded[case][name] for name in ("train", "validation", part))
@@ -114,7 +129,9 @@ class Evaluation:
             rows += self._scores(model, "network", case, part, scored.y.numpy(), predicted)
         return rows
 
-    def _linear(self, model: str, features: CaseFeatures, probes: Sequence[str], part: str) -> list[Score]:
+    def _linear(
+        self, model: str, features: CaseFeatures, probes: Sequence[str], part: str, heads: Heads = MappingProxyType({})
+    ) -> list[Score]:
         rows = []
         for probe, (case, parts) in product(probes, features.items()):
             kind, train, (x, y) = case.task.kind, parts["train"], parts[part]
@@ -124,8 +141,10 @@ class Evaluation:
                 first = next(iter(x))  # The configured pooling.
                 predicted = predict_linear(kind, fit_paper(kind, train.x[first], train.y), x[first])
             else:
-                head = fit_head(kind, train, parts["validation"] if self.choose else None)
-                predicted = head.output(x[head.pool])
+                kept = heads.get(case.task.name) if kind != "links" or case.protocol == "paper" else None
+                if kept is None or kept.pool not in x:
+                    kept = fit_head(kind, train, parts["validation"] if self.choose else None)
+                predicted = kept.output(x[kept.pool])
             rows += self._scores(model, probe, case, part, y, predicted)
         return rows
 
@@ -202,7 +221,9 @@ def evaluate_run(
             log.warning("%s: not for a set of this size, left out", ", ".join(dict.fromkeys(others)))
     rows = evaluation.floors(linear or ["linear"]) if floors else []
     done = {row.probe for row in rows if row.model == run.config.method}  # The untrained encoder is a floor already.
-    rows += evaluation.probe(run.config.method, run.encoder, [p for p in linear if p not in done], networks)
+    heads = run.linear if choose and evaluation.pair == run.config.pair else {}  # Fitted already, for `predict`.
+    linear = [probe for probe in linear if probe not in done]
+    rows += evaluation.probe(run.config.method, run.encoder, linear, networks, heads=heads)
     if "own" in probes and not evaluation.large:
         rows += evaluation.own_heads(run)
     return rows

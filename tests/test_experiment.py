@@ -349,3 +349,24 @@ def test_a_set_is_embedded_by_the_encoder_of_a_run(tmp_path):
         assert np.array_equal(arrays["embeddings"], h)
         assert np.array_equal(arrays["graph_means"], means)
     assert nodes == len(h)
+
+
+PINNED: dict[str, dict[str, tuple[float, ...]]] = {}
+"""By method and task: loss and score that validation shows at the end, score of `predict`, and C of the linear head.
+
+What is predicted, what validation shows and what stops training are settled: every later measurement depends on them.
+"""
+
+
+@pytest.mark.parametrize("method", ["classical", "isame", "esame"])
+def test_three_tiny_runs_are_pinned(method):
+    config = Config(method=method, width=16, batch_size=24, max_epochs=6, validate_every=2, patience=4)
+    store = planted(80)
+    trained = fit(config, store, split(store, 0))
+    test = store[split(store, 0).test].with_inputs(trained.inputs)
+    last, seen = trained.history[-1], {}
+    for task in trained.tasks:
+        values = last["tasks"][task.name]
+        seen[task.name] = (values["loss"], values["score"], trained.score(task, test), trained.linear[task.name].C)
+    seen["stop"] = (last["epoch"], trained.training["best"]["epoch"], trained.training["best"]["objective"])
+    assert {name: pytest.approx(values, rel=1e-4) for name, values in PINNED[method].items()} == seen

@@ -25,7 +25,7 @@ import torch
 from same.config import Config
 from same.experiment import Experiment, assemble, fit_heads, run
 from same.graphs import Split, load, split
-from same.metrics import compare, scores
+from same.metrics import scores
 from same.nn.embedding import encode_once
 from same.saved import load_trained
 from same.seeding import stream_seed
@@ -212,32 +212,27 @@ def cost_table() -> str:
 
 
 def stop_table(key: str, weighting: str | None = None) -> str:
-    """Scores by rule or by weighting: mean over sets, methods and stopping parts, and paired differences."""
-    some = [row for row in rows("stop") if weighting is None or row["weighting"] == weighting]
+    """Scores by rule or by weighting: means over pairs of runs that differ in nothing else, and their differences."""
+    some = [row for row in rows("stop") if weighting in (None, row["weighting"])]
     others = [name for name in ("dataset", "method", "weighting", "stop_part", "rule") if name != key]
     pairs: dict[tuple[str, ...], dict[str, dict[str, str]]] = defaultdict(dict)
     for row in some:
         pairs[tuple(row[name] for name in others)][row[key]] = row
-    (first, second), lines = (("loss", "linear") if key == "rule" else ("fixed", "balanced")), []
-    both = {place: pair for place, pair in pairs.items() if len(pair) == 2}
-    for dataset in (*SETS, "all"):
-        here = [pair for place, pair in both.items() if dataset in (place[0], "all")]
+    first, second = ("loss", "linear") if key == "rule" else ("fixed", "balanced")
+    both, lines = [pair for pair in pairs.values() if len(pair) == 2], []
+    for group in (*SETS, *METHODS, "all"):
+        here = [pair for pair in both if group in (pair[first]["dataset"], pair[first]["method"], "all")]
         if not here:
             continue
-        line = [dataset, len(here), *(f"{mean(float(pair[n]['epoch']) for pair in here):.0f}" for n in (first, second))]
-        for task in TASKS:
-            a, b = ([float(pair[name][task]) for pair in here] for name in (first, second))
-            test = compare(b, a)
-            line.append(f"{mean(a):.1f} → {mean(b):.1f} ({test.mean:+.1f})")
-        lines.append(line)
-    head = [
-        "dataset",
-        "runs",
-        f"epoch kept, {first}",
-        f"{second}",
-        *(f"{task.upper()}, {first} → {second}" for task in TASKS),
-    ]
-    return table(head, lines)
+        cells = [f"{mean(float(pair[name]['epoch']) for pair in here):.0f}" for name in (first, second)]
+        for tasks in (("gc",), ("nc",), ("lp",), TASKS):
+            a, b = (
+                np.mean([[float(pair[name][t]) for t in tasks] for pair in here], axis=1) for name in (first, second)
+            )
+            error = f" ± {(b - a).std(ddof=1) / len(here) ** 0.5:.1f}" if len(here) > 1 else ""
+            cells.append(f"{a.mean():.1f} → {b.mean():.1f} ({(b - a).mean():+.1f}{error})")
+        lines.append([group, len(here), " → ".join(cells[:2]), *cells[2:]])
+    return table(["", "pairs", f"epoch kept, {first} → {second}", "GC", "NC", "LP", "mean of the three"], lines)
 
 
 BLOCKS = {

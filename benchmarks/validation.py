@@ -247,8 +247,8 @@ def page(text: str) -> str:
     """The page with its tables."""
     for name, make in BLOCKS.items():
         text = re.sub(
-            rf"(<!-- begin {name} -->\n).*?(\n<!-- end -->)",
-            lambda m, make=make: m[1] + make() + m[2],
+            rf"(<!-- begin {name} -->\n).*?(<!-- end -->)",
+            lambda m, make=make: m[1] + make() + "\n" + m[2],
             text,
             flags=re.S,
         )
